@@ -1,0 +1,31 @@
+# Two commands for a newcomer: `make solve` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: solve test setup clean
+
+solve: $(VENV)/.installed-run
+	$(BIN)/factorfield solve heat --set nu=0.05 --out run.nc --plot run.png
+
+test: $(VENV)/.installed-dev
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+setup: $(VENV)/.installed-dev
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "expected Python 3.11 or newer, received " + sys.version.split()[0] + "; try: make PYTHON=python3.11 " )'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot]"
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ $(VENV)/.installed-run
+
+clean:
+	rm -rf $(VENV) run.nc run.png

@@ -1,0 +1,66 @@
+"""factorfield: differential equations and noisy measurements, solved together, with honest uncertainty.
+
+    import factorfield as ff
+
+    problem = ff.Problem(
+        equation="u_t + b*u_x",
+        domain={"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2)},
+        parameters={"b": 0.4},
+        conditions=[ff.Observations(x=x0, t=0.0, u=y0, sigma=0.02)],
+    )
+    solution = ff.solve(problem)
+    field = solution.predict(x=grid_x, t=grid_t)        # xarray.Dataset with mean and std
+
+Problem (what is known) -> Model (how it is represented) -> method -> Solution -> predict() -> xarray.
+`ff.problems.get("advection", b=0.4)` gives worked problems with their truth; `ff.metrics.score` judges a prediction.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from factorfield.version import __version__
+
+if TYPE_CHECKING:
+    from factorfield import data, methods, metrics, plotting, problems
+    from factorfield.activation import Identity, PiecewiseExponential
+    from factorfield.domain import Interval, Periodic
+    from factorfield.errors import AdviceWarning, ProblemError
+    from factorfield.model import Model, default_model
+    from factorfield.paper import paper_model
+    from factorfield.problem import Boundary, Equation, Initial, Observations, Problem, Unknown
+    from factorfield.solution import Solution, load
+    from factorfield.solve import solve
+
+# public name -> module; imported at first use, so that `import factorfield` costs almost nothing
+_HOMES = {
+    "AdviceWarning": "errors", "ProblemError": "errors",
+    "Interval": "domain", "Periodic": "domain",
+    "Identity": "activation", "PiecewiseExponential": "activation",
+    "Boundary": "problem", "Equation": "problem", "Initial": "problem", "Observations": "problem",
+    "Problem": "problem", "Unknown": "problem",
+    "Model": "model", "default_model": "model", "paper_model": "paper",
+    "Solution": "solution", "load": "solution", "solve": "solve",
+}  # fmt: skip
+_MODULES = ("data", "methods", "metrics", "plotting", "problems")
+
+__all__ = [
+    "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "Model", "Observations", "Periodic",
+    "PiecewiseExponential", "Problem", "ProblemError", "Solution", "Unknown", "__version__", "data", "default_model",
+    "load", "methods", "metrics", "paper_model", "plotting", "problems", "solve",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"factorfield.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f"factorfield.{name}")
+    raise AttributeError(f"module 'factorfield' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

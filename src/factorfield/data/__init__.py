@@ -1,0 +1,1 @@
+"""Data: initial conditions, PDEBench files, reference solutions."""

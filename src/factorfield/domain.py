@@ -1,0 +1,144 @@
+"""Where a problem lives: named axes, each periodic or an interval, and points on them.
+
+Time, if there is any, is the axis called `t`; it comes first in every ordering, so that features are
+kron(time, space) as in the paper. Points are mappings from axis name to equally long arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorfield.errors import ProblemError, expected
+
+Array = NDArray[np.float64]
+Points = Mapping[str, Array]
+TIME = "t"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A stretch [lower, upper] of one coordinate."""
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", float(self.lower))
+        object.__setattr__(self, "upper", float(self.upper))
+        if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):
+            raise expected(
+                "finite ends with lower < upper",
+                f"[{self.lower}, {self.upper}]",
+                f"{type(self).__name__}(0, 1)",
+            )
+
+    @property
+    def length(self) -> float:
+        return self.upper - self.lower
+
+    def cells(self, count: int) -> Array:
+        """Centres of `count` equal cells."""
+        return self.lower + (np.arange(count, dtype=float) + 0.5) * (self.length / count)
+
+    def collocation(self, count: int) -> Array:
+        """Points where an equation is asked to hold: evenly spread."""
+        return self.cells(count)
+
+    def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
+        slack = 1e-9 * self.length
+        x = np.asarray(x, float)
+        return (x >= self.lower - slack) & (x <= self.upper + slack)
+
+    def stratified(self, count: int, rng: np.random.Generator) -> Array:
+        """One uniform draw in each of `count` equal cells."""
+        return self.lower + (np.arange(count) + rng.random(count)) * (self.length / count)
+
+
+@dataclass(frozen=True)
+class Periodic(Axis):
+    """The field at `upper` is the field at `lower`."""
+
+
+@dataclass(frozen=True)
+class Interval(Axis):
+    """No relation between the two ends."""
+
+    def collocation(self, count: int) -> Array:
+        """Chebyshev points: dense near the ends, where polynomials are hardest to hold."""
+        angle = np.pi * (np.arange(count) + 0.5) / count
+        return self.lower + 0.5 * self.length * (1.0 - np.cos(angle))
+
+
+class Domain:
+    """Named axes, time first. Behaves as a read-only mapping from name to axis."""
+
+    def __init__(self, axes: Mapping[str, Axis]) -> None:
+        if not isinstance(axes, Mapping) or not axes:
+            raise expected(
+                "a domain such as {'x': ff.Periodic(0, 1), 't': ff.Interval(0, 2)}", axes, "naming each axis"
+            )
+        for name, axis in axes.items():
+            if not (isinstance(name, str) and len(name) == 1 and name.isascii() and name.islower()):
+                raise expected(
+                    "axis names of one lower-case letter (u_xt then means d2u/dxdt)", name, "'x', 'y' or 't'"
+                )
+            if not isinstance(axis, Axis):
+                raise expected(
+                    f"ff.Periodic or ff.Interval for axis {name!r}", axis, f"{{'{name}': ff.Interval(0, 1)}}"
+                )
+        order = [name for name in axes if name == TIME] + [name for name in axes if name != TIME]
+        self._axes = {name: axes[name] for name in order}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._axes)
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        return tuple(name for name in self._axes if name != TIME)
+
+    def __getitem__(self, name: str) -> Axis:
+        return self._axes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._axes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domain) and self._axes == other._axes
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._axes.items()))
+
+    def __repr__(self) -> str:
+        return f"Domain({self._axes!r})"
+
+    def tensor(self, axes: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """The points of a tensor grid, first axis slowest, as flat arrays."""
+        values = [np.atleast_1d(np.asarray(axes[name], float)) for name in self.names]
+        mesh = np.meshgrid(*values, indexing="ij")
+        return {name: m.ravel() for name, m in zip(self.names, mesh, strict=True)}
+
+    def stratified(self, counts: Mapping[str, int], rng: np.random.Generator) -> dict[str, Array]:
+        """One uniform draw in each cell of the product grid with `counts` cells per axis."""
+        mesh = np.meshgrid(*[np.arange(counts[name]) for name in self.names], indexing="ij")
+        points = {}
+        for name, cell in zip(self.names, mesh, strict=True):
+            axis = self[name]
+            offset = cell.ravel() + rng.random(cell.size)
+            points[name] = axis.lower + offset * (axis.length / counts[name])
+        return points
+
+    def check_inside(self, points: Points, what: str) -> None:
+        for name in self.names:
+            axis, x = self[name], points[name]
+            outside = ~axis.contains(x)
+            if np.any(outside):
+                raise ProblemError(
+                    f"expected {what} inside [{axis.lower:g}, {axis.upper:g}] along {name}, received "
+                    f"{int(outside.sum())} outside (first {name} = {x[outside][0]:.6g}); "
+                    "try widening the domain or dropping these points"
+                )

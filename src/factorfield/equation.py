@@ -1,0 +1,147 @@
+"""Relations between fields, their derivatives, coefficients and coordinates, read from text.
+
+A `Relation` is lhs - rhs in jets such as u, u_t, u_xx. What it says about the weights is in latent.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.basis import Orders
+from factorfield.errors import expected, nearest
+from factorfield.parsing import RESERVED, names_in, parse_sides, to_sympy
+
+if TYPE_CHECKING:
+    import sympy
+
+Array = NDArray[np.float64]
+JET_NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)_([a-z]+)")
+HIGHEST_ORDER = 8
+
+
+@dataclass(frozen=True)
+class Jet:
+    """A derivative of a field: `orders` is () for the field itself."""
+
+    field: str
+    orders: Orders = ()
+
+
+def orders_of(letters: Sequence[str]) -> Orders:
+    return tuple(sorted((axis, list(letters).count(axis)) for axis in set(letters)))
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """lhs - rhs of a text, in symbols for jets, parameters and coordinates."""
+
+    text: str
+    expression: sympy.Expr
+    jets: Mapping[sympy.Symbol, Jet]
+    parameters: tuple[str, ...]
+    coordinates: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(jet.field for jet in self.jets.values()))
+
+    def order(self, axis: str) -> int:
+        """The highest derivative along an axis."""
+        return max((dict(jet.orders).get(axis, 0) for jet in self.jets.values()), default=0)
+
+    @cached_property
+    def jacobian(self) -> dict[Jet, sympy.Expr]:
+        return {jet: self.expression.diff(symbol) for symbol, jet in self.jets.items()}
+
+    @cached_property
+    def linear_part(self) -> dict[Jet, sympy.Expr]:
+        """Coefficients of the derivatives: exactly for a linear relation, at the zero field otherwise."""
+        zero = {symbol: 0 for symbol in self.jets}
+        return {jet: entry.subs(zero) for jet, entry in self.jacobian.items()}
+
+    @cached_property
+    def is_linear(self) -> bool:
+        jets = set(self.jets)
+        return all(not (entry.free_symbols & jets) for entry in self.jacobian.values())
+
+
+def find_fields(texts: Sequence[str], axes: Sequence[str], known: Sequence[str], declared: Sequence[str]) -> list[str]:
+    """The fields of a system: whatever is differentiated along an axis, and whatever was observed."""
+    fields = dict.fromkeys(declared)
+    for text in texts:
+        for name in names_in(parse_sides(text)):
+            match = JET_NAME.fullmatch(name)
+            if name not in known and match and all(letter in axes for letter in match[2]):
+                fields.setdefault(match[1])
+    return [name for name in fields if name not in known]
+
+
+def parse_relation(text: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> Relation:
+    """Text to Relation; every name is a field, a derivative of one, a parameter or a coordinate."""
+    import sympy
+
+    sides = parse_sides(text)
+    symbols: dict[str, sympy.Symbol] = {}
+    jets: dict[sympy.Symbol, Jet] = {}
+    for name in names_in(sides):
+        symbols[name] = sympy.Symbol(name, real=True)
+        if name in parameters or name in axes:
+            continue
+        jets[symbols[name]] = _as_jet(name, fields, axes, parameters)
+    expression = to_sympy(sides, symbols, frozenset(parameters))
+    present = {str(symbol) for symbol in expression.free_symbols}
+    return Relation(
+        text=text,
+        expression=expression,
+        jets={symbol: jet for symbol, jet in jets.items() if str(symbol) in present},
+        parameters=tuple(name for name in symbols if name in parameters and name in present),
+        coordinates=tuple(name for name in symbols if name in axes and name not in parameters and name in present),
+    )
+
+
+def _as_jet(name: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> Jet:
+    if name in fields:
+        return Jet(name)
+    match = JET_NAME.fullmatch(name)
+    if match and match[1] in fields:
+        missing = [letter for letter in match[2] if letter not in axes]
+        if missing:
+            raise expected(
+                f"derivatives along the axes {', '.join(axes)}", f"{name} (along {missing[0]!r})",
+                f"adding {missing[0]!r} to the domain",
+            )  # fmt: skip
+        if len(match[2]) > HIGHEST_ORDER:
+            raise expected(f"derivatives up to order {HIGHEST_ORDER}", name, "a system of lower order")
+        return Jet(match[1], orders_of(match[2]))
+    if name in RESERVED:
+        raise expected("a call such as sin(x)", f"the bare name {name!r}", f"{name}(x)")
+    options = [*fields, *axes, *parameters]
+    raise expected(
+        "fields, their derivatives, coordinates and parameters", f"the unknown symbol {name!r}",
+        f"parameters={{{name!r}: 1.0}}, or {nearest(name, options)}",
+    )  # fmt: skip
+
+
+def evaluate_coefficient(
+    coefficient: Any, parameters: Mapping[str, float], coordinates: Mapping[str, Array]
+) -> float | Array:
+    """A functional's coefficient as a number, or one number per point."""
+    import sympy
+
+    bound = sympy.sympify(coefficient).subs(
+        {s: parameters[str(s)] for s in coefficient.free_symbols if str(s) in parameters}
+    )
+    names = sorted(str(s) for s in bound.free_symbols)
+    if not names:
+        return float(bound)
+    function = sympy.lambdify(
+        [sympy.Symbol(n, real=True) for n in names], bound, modules=["scipy", "numpy"], dummify=True
+    )
+    return np.asarray(function(*(coordinates[name] for name in names)), float)

@@ -1,0 +1,33 @@
+"""The two ways the package speaks up: an error when a description is wrong, advice when it is merely weak."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ProblemError(ValueError):
+    """Something in a description cannot be used. One line: what was expected, what came, what to try."""
+
+
+class AdviceWarning(UserWarning):
+    """Nothing is wrong, but the user should know (for instance: directions no factor settles)."""
+
+
+def expected(what: str, received: object, attempt: str) -> ProblemError:
+    """The one form of our errors: "expected ..., received ...; try ..."."""
+    return ProblemError(f"expected {what}, received {shortened(received)}; try {attempt}")
+
+
+def shortened(value: object, limit: int = 80) -> str:
+    """A value as one short line of text, safe to print whatever a user passed."""
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 20]}... ({len(text)} characters)"
+
+
+def nearest(name: str, options: Iterable[str]) -> str:
+    """Advice for a misspelt name: the closest option if there is one, else all of them."""
+    known = sorted(options)
+    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f"{close[0]!r}" if close else "one of " + ", ".join(known)

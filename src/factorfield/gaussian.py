@@ -1,0 +1,225 @@
+"""Gaussian beliefs in natural form: products add, quotients subtract, and a zero precision says nothing.
+
+    exp(-1/2 x' K x + tau' x),     K = `precision`,  tau = `shift` = K mean          (paper, appendix A.1)
+
+`Diagonal` holds any batch of independent scalars, `Dense` one vector, and `SquareRoot` one vector through a triangular
+root of its precision (exp(-1/2 |root x - target|^2)): information is added by QR and no digits are lost to forming K.
+All three are closed under their operations: a Gaussian times a Gaussian is a Gaussian of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+Array = NDArray[np.float64]
+LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """Independent scalar Gaussians, one per entry of `precision` and `shift` (equal shapes)."""
+
+    precision: Array
+    shift: Array
+
+    @staticmethod
+    def from_moments(mean: ArrayLike, variance: ArrayLike) -> Diagonal:
+        m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
+        return Diagonal(1.0 / v, m / v)
+
+    @staticmethod
+    def uniform(shape: int | tuple[int, ...]) -> Diagonal:
+        """The message that says nothing."""
+        return Diagonal(np.zeros(shape), np.zeros(shape))
+
+    @property
+    def mean(self) -> Array:
+        """Means; NaN where the precision is zero (no mean exists there)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.precision == 0.0, np.nan, self.shift / self.precision)
+
+    @property
+    def variance(self) -> Array:
+        """Variances; infinite where the precision is zero."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / self.precision
+
+    @property
+    def std(self) -> Array:
+        return np.sqrt(self.variance)
+
+    @property
+    def is_proper(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.shift) & np.isfinite(self.precision) & (self.precision > 0.0)
+
+    def __mul__(self, other: Diagonal) -> Diagonal:
+        return Diagonal(self.precision + other.precision, self.shift + other.shift)
+
+    def __truediv__(self, other: Diagonal) -> Diagonal:
+        return Diagonal(self.precision - other.precision, self.shift - other.shift)
+
+    def kl(self, other: Diagonal) -> Array:
+        """KL(self || other), entry by entry; both proper."""
+        ratio = other.precision / self.precision
+        difference = other.mean - self.mean
+        return 0.5 * (ratio - 1.0 - np.log(ratio) + other.precision * difference**2)
+
+    @property
+    def log_normaliser(self) -> Array:
+        """log of the integral of exp(-1/2 K x^2 + tau x), entry by entry."""
+        return 0.5 * (LOG_TWO_PI - np.log(self.precision) + self.shift**2 / self.precision)
+
+    def log_density(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, float)
+        return -0.5 * self.precision * x**2 + self.shift * x - self.log_normaliser
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        return self.mean + self.std * rng.standard_normal((count, *np.shape(self.shift)))
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One Gaussian over a vector: `precision` (n, n) symmetric, `shift` (n,)."""
+
+    precision: Array
+    shift: Array
+
+    @staticmethod
+    def from_moments(mean: ArrayLike, covariance: ArrayLike) -> Dense:
+        factor = linalg.cho_factor(np.asarray(covariance, float), lower=True)
+        precision = linalg.cho_solve(factor, np.eye(len(factor[0])))
+        return Dense(0.5 * (precision + precision.T), linalg.cho_solve(factor, np.asarray(mean, float)))
+
+    @staticmethod
+    def uniform(size: int) -> Dense:
+        return Dense(np.zeros((size, size)), np.zeros(size))
+
+    @cached_property
+    def cholesky(self) -> Array:
+        """Lower triangular L with L L' = precision; raises LinAlgError where the Gaussian is improper."""
+        return linalg.cholesky(self.precision, lower=True, check_finite=False)
+
+    @cached_property
+    def mean(self) -> Array:
+        return linalg.cho_solve((self.cholesky, True), self.shift, check_finite=False)
+
+    @cached_property
+    def root(self) -> Array:
+        """C with covariance = C C': the inverse transpose of the Cholesky factor."""
+        return inverse_triangular(self.cholesky, lower=True).T
+
+    @property
+    def covariance(self) -> Array:
+        return self.root @ self.root.T
+
+    @property
+    def variance(self) -> Array:
+        return np.einsum("ij,ij->i", self.root, self.root)
+
+    @property
+    def std(self) -> Array:
+        return np.sqrt(self.variance)
+
+    @property
+    def is_proper(self) -> bool:
+        try:
+            return bool(np.all(np.isfinite(self.cholesky)))
+        except linalg.LinAlgError:
+            return False
+
+    def __mul__(self, other: Dense) -> Dense:
+        return Dense(self.precision + other.precision, self.shift + other.shift)
+
+    def __truediv__(self, other: Dense) -> Dense:
+        return Dense(self.precision - other.precision, self.shift - other.shift)
+
+    @property
+    def log_determinant(self) -> float:
+        """log det of the precision."""
+        return 2.0 * float(np.sum(np.log(np.diag(self.cholesky))))
+
+    def kl(self, other: Dense) -> float:
+        """KL(self || other), both proper."""
+        whitened = other.cholesky.T @ self.root
+        difference = other.cholesky.T @ (other.mean - self.mean)
+        size = len(self.shift)
+        gap = self.log_determinant - other.log_determinant
+        return 0.5 * float(np.sum(whitened**2) - size + difference @ difference + gap)
+
+    @property
+    def log_normaliser(self) -> float:
+        """log of the integral of exp(-1/2 x'Kx + tau'x)."""
+        return 0.5 * float(len(self.shift) * LOG_TWO_PI - self.log_determinant + self.shift @ self.mean)
+
+    def log_density(self, x: ArrayLike) -> float:
+        x = np.asarray(x, float)
+        return float(-0.5 * x @ self.precision @ x + self.shift @ x - self.log_normaliser)
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        return self.mean + rng.standard_normal((count, len(self.shift))) @ self.root.T
+
+    def marginal(self, keep: ArrayLike) -> Dense:
+        index = np.asarray(keep)
+        return Dense.from_moments(self.mean[index], self.covariance[np.ix_(index, index)])
+
+
+@dataclass(frozen=True)
+class SquareRoot:
+    """One Gaussian exp(-1/2 |factor x - target|^2), `factor` (m, n) upper triangular (or any rows before the first QR).
+
+    Where K = factor' factor would square the condition number, this keeps it.
+    """
+
+    factor: Array
+    target: Array
+
+    @staticmethod
+    def from_rows(rows: ArrayLike, target: ArrayLike) -> SquareRoot:
+        """Compress whitened rows (row . x = target +- 1) to triangular form by QR."""
+        stacked = np.column_stack([np.asarray(rows, float), np.asarray(target, float)])
+        size = stacked.shape[1] - 1
+        reduced = linalg.qr(stacked, mode="r", check_finite=False)[0][:size]
+        if len(reduced) < size:
+            reduced = np.vstack([reduced, np.zeros((size - len(reduced), size + 1))])
+        return SquareRoot(reduced[:, :size], reduced[:, size])
+
+    def __mul__(self, other: SquareRoot) -> SquareRoot:
+        return SquareRoot.from_rows(np.vstack([self.factor, other.factor]), np.concatenate([self.target, other.target]))
+
+    @cached_property
+    def mean(self) -> Array:
+        return linalg.solve_triangular(self.factor, self.target, check_finite=False)
+
+    @cached_property
+    def root(self) -> Array:
+        """C with covariance = C C'."""
+        return inverse_triangular(self.factor, lower=False)
+
+    @property
+    def covariance(self) -> Array:
+        return self.root @ self.root.T
+
+    @property
+    def variance(self) -> Array:
+        return np.einsum("ij,ij->i", self.root, self.root)
+
+    @property
+    def log_determinant(self) -> float:
+        return 2.0 * float(np.sum(np.log(np.abs(np.diag(self.factor)))))
+
+    def dense(self) -> Dense:
+        return Dense(self.factor.T @ self.factor, self.factor.T @ self.target)
+
+
+def inverse_triangular(matrix: Array, lower: bool) -> Array:
+    """Inverse of a triangular matrix (LAPACK trtri: a third of the work of solving against the identity)."""
+    inverse, info = linalg.lapack.dtrtri(matrix, lower=lower)
+    if info != 0:
+        raise linalg.LinAlgError(f"triangular matrix is singular at row {info}")
+    return np.tril(inverse) if lower else np.triu(inverse)

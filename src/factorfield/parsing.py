@@ -1,0 +1,194 @@
+"""Text to SymPy without running it: Python's grammar reads the text, a whitelist passes the tree, nothing is evaluated.
+
+Allowed: names, numbers, + - * / **, parentheses, the functions of FUNCTIONS with one argument, and one `=`.
+Length, depth, numbers and exponents are bounded, so that a hostile text costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from factorfield.errors import ProblemError, expected, nearest, shortened
+
+if TYPE_CHECKING:
+    import sympy
+
+FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "atan", "erf", "abs")
+CONSTANTS = ("pi",)
+RESERVED = frozenset(FUNCTIONS + CONSTANTS)
+LONGEST_TEXT = 2000
+DEEPEST = 120
+LARGEST_EXPONENT = 20
+LARGEST_NUMBER = 1e100
+
+_PLAIN = (ast.BinOp, ast.UnaryOp, ast.Load, ast.UAdd, ast.USub, ast.Pow, ast.Add, ast.Sub, ast.Mult, ast.Div)
+_BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+def parse_sides(text: str) -> list[ast.expr]:
+    """The whitelisted syntax trees of `expression` (one) or `left = right` (two)."""
+    if not isinstance(text, str):
+        raise expected("an equation as text", text, "'u_t + b*u_x = 0'")
+    if len(text) > LONGEST_TEXT:
+        raise ProblemError(
+            f"expected an equation of at most {LONGEST_TEXT} characters, received {len(text)}; "
+            "try naming long parts as parameters"
+        )
+    if not text.isascii():
+        raise expected("plain ASCII text", text.encode("ascii", "replace").decode(), "spelling Greek letters out")
+    if _nesting(text) > DEEPEST:
+        raise ProblemError(f"expected at most {DEEPEST} nested parentheses, received {_nesting(text)}; try splitting")
+    sides = text.split("=")
+    if len(sides) > 2:
+        raise expected("at most one '='", text, "'u_t = nu*u_xx'")
+    return [_parse_expression(side, text) for side in sides]
+
+
+def _nesting(text: str) -> int:
+    depth = deepest = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _parse_expression(side: str, text: str) -> ast.expr:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(side.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        reason = getattr(problem, "msg", None) or "it is not an expression"
+        raise expected(
+            "an expression such as 'u_t + b*u_x'", f"{shortened(text)!r} ({reason})", "checking it"
+        ) from None
+    _check_depth(tree)
+    _check_nodes(tree)
+    return tree
+
+
+def _check_depth(tree: ast.expr) -> None:
+    level: list[ast.AST] = [tree]
+    for _ in range(2 * DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise ProblemError(f"expected at most {2 * DEEPEST} chained operations, received more; try splitting the equation")
+
+
+def _check_nodes(tree: ast.expr) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            _check_call(node)
+        elif isinstance(node, ast.Constant):
+            _check_number(node.value)
+        elif isinstance(node, ast.Name):
+            if "__" in node.id or node.id.startswith("_"):
+                raise expected("names of letters, digits and single underscores", node.id, "another name")
+        elif not isinstance(node, _PLAIN):
+            raise expected(
+                "names, numbers, + - * / **, parentheses and listed functions", _describe(node), "removing it"
+            )
+
+
+def _describe(node: ast.AST) -> str:
+    words = {
+        ast.Attribute: "attribute access (a dot)",
+        ast.Subscript: "a subscript [...]",
+        ast.Lambda: "a lambda",
+        ast.Compare: "a comparison",
+        ast.BitXor: "'^' (powers are written **)",
+        ast.keyword: "a keyword argument",
+    }
+    return words.get(type(node), f"{type(node).__name__.lower()}")
+
+
+def _check_call(node: ast.Call) -> None:
+    if not isinstance(node.func, ast.Name):
+        raise expected("a call of a listed function", "a call of something else", "one of " + ", ".join(FUNCTIONS))
+    if node.func.id not in FUNCTIONS:
+        raise expected("one of the functions " + ", ".join(FUNCTIONS), node.func.id, nearest(node.func.id, FUNCTIONS))
+    if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+        raise expected(f"one argument for {node.func.id}", f"{len(node.args)}", f"{node.func.id}(u)")
+
+
+def _check_number(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise expected("real numbers", f"{type(value).__name__} {shortened(repr(value), 30)}", "a plain number")
+    if not abs(value) <= LARGEST_NUMBER:
+        raise expected(f"numbers up to {LARGEST_NUMBER:g}", "a larger one", "scaling the equation")
+
+
+def names_in(sides: list[ast.expr]) -> list[str]:
+    """The names a text mentions, functions left out, in order of appearance."""
+    called = {id(node.func) for side in sides for node in ast.walk(side) if isinstance(node, ast.Call)}
+    found = [n for side in sides for n in ast.walk(side) if isinstance(n, ast.Name) and id(n) not in called]
+    return list(dict.fromkeys(node.id for node in found if node.id not in CONSTANTS))
+
+
+def to_sympy(sides: list[ast.expr], symbols: Mapping[str, sympy.Symbol], parameters: frozenset[str]) -> sympy.Expr:
+    """Left minus right as a SymPy expression; every name must be in `symbols`."""
+    import sympy
+
+    converted = [_convert(side, symbols, parameters, sympy) for side in sides]
+    expression = converted[0] - converted[1] if len(converted) == 2 else converted[0]
+    if expression.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I):
+        raise expected("a finite real expression", "a division by zero or a complex number", "checking the constants")
+    return expression
+
+
+def _convert(node: ast.expr, symbols: Mapping[str, Any], parameters: frozenset[str], sympy: Any) -> Any:
+    def convert(child: ast.expr) -> Any:
+        return _convert(child, symbols, parameters, sympy)
+
+    if isinstance(node, ast.Constant):
+        return sympy.sympify(node.value)  # an int or a float by now, never text
+    if isinstance(node, ast.Name):
+        return sympy.pi if node.id == "pi" else symbols[node.id]
+    if isinstance(node, ast.UnaryOp):
+        value = convert(node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.Call):
+        assert isinstance(node.func, ast.Name)
+        argument = convert(node.args[0])
+        if argument.is_number:
+            return _as_number(lambda: float(getattr(sympy, _sympy_name(node.func.id))(argument)), sympy)
+        return getattr(sympy, _sympy_name(node.func.id))(argument)
+    assert isinstance(node, ast.BinOp)
+    left = convert(node.left)
+    if isinstance(node.op, ast.Pow):
+        return _power(left, node.right, convert, parameters, sympy)
+    return _BINARY[type(node.op)](left, convert(node.right))
+
+
+def _sympy_name(function: str) -> str:
+    return "Abs" if function == "abs" else function
+
+
+def _power(base: Any, exponent: ast.expr, convert: Any, parameters: frozenset[str], sympy: Any) -> Any:
+    if isinstance(exponent, ast.Name) and exponent.id in parameters:
+        return base ** convert(exponent)
+    if any(isinstance(node, ast.Name | ast.Pow) for node in ast.walk(exponent)):
+        raise expected("an exponent that is a number or a parameter", "an expression", "exp(y*log(x)) for x**y")
+    value = convert(exponent)
+    if not abs(float(value)) <= LARGEST_EXPONENT:
+        raise expected(f"exponents between -{LARGEST_EXPONENT} and {LARGEST_EXPONENT}", value, "a smaller one")
+    if base.is_number:
+        return _as_number(lambda: float(base) ** float(value), sympy)
+    return base**value
+
+
+def _as_number(compute: Any, sympy: Any) -> Any:
+    """A constant folded in floating point: SymPy's exact integers could grow without bound."""
+    try:
+        number = compute()
+    except (OverflowError, ZeroDivisionError, TypeError, ValueError):
+        number = math.nan
+    if isinstance(number, complex) or not abs(number) <= LARGEST_NUMBER:
+        raise expected("constants that are real and finite", "one that is not", "checking powers and functions")
+    return sympy.Integer(int(number)) if number == int(number) and abs(number) < 1e15 else sympy.Float(number)

@@ -1,0 +1,286 @@
+"""What the user knows: equations, where they hold, coefficients, and measurements - a pure description.
+
+Everything is checked when it is built, and everything wrong raises `ProblemError` with one line of advice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorfield.domain import TIME, Axis, Domain
+from factorfield.equation import Relation, find_fields, parse_relation
+from factorfield.errors import AdviceWarning, expected
+from factorfield.parsing import RESERVED
+
+Array = NDArray[np.float64]
+Sigma = float | Array | None
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A differential equation as text, trusted to +- sigma (in units of the equation's left side)."""
+
+    text: str
+    sigma: float | None = None
+
+
+@dataclass(frozen=True)
+class Initial:
+    """A relation at the start of time, such as "u = cos(pi*x)" or "u_t = 0"."""
+
+    text: str
+    sigma: float | None = None
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A relation on a face of the domain, such as Boundary("u_x = 0", at={"x": 0})."""
+
+    text: str
+    at: Mapping[str, float]
+    sigma: float | None = None
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A coefficient to be inferred: mean and std of the coefficient itself; positive ones are log-normal."""
+
+    mean: float
+    std: float
+    positive: bool = False
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mean) and np.isfinite(self.std) and self.std > 0):
+            raise expected("a finite mean and std > 0", f"mean={self.mean}, std={self.std}", "ff.Unknown(1.0, 0.5)")
+        if self.positive and self.mean <= 0:
+            raise expected("mean > 0 for a positive coefficient", f"mean={self.mean}", "positive=False")
+
+
+class Observations:
+    """Measured values at points: Observations(x=..., t=0.0, u=values, sigma=0.02).
+
+    Each axis is an array or one number; `sigma` one number, one per value, or None (the model's default or
+    an estimate). Another quantity than a field: Observations(x=..., t=..., of="u_x", value=...).
+    """
+
+    def __init__(self, *, sigma: ArrayLike | None = None, of: str | None = None, **columns: ArrayLike) -> None:
+        self.sigma = sigma
+        self.of = of
+        self.columns = columns
+
+    def __repr__(self) -> str:
+        return f"Observations({', '.join(self.columns)}, sigma={self.sigma!r})"
+
+
+Condition = Observations | Initial | Boundary
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere."""
+
+    name: str
+    relation: Relation
+    points: Mapping[str, Array] | None = None
+    face: Mapping[str, float] | None = None
+    target: Array = field(default_factory=lambda: np.zeros(1))
+    sigma: Sigma = None
+
+
+class Problem:
+    """A differential equation, its domain and coefficients, and what else is known.
+
+    equation    text, ff.Equation, or a list of them ("lhs = rhs", or an expression that should vanish)
+    domain      {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2)}
+    parameters  {"b": 0.4} or {"b": ff.Unknown(1.0, 0.5)}
+    conditions  [ff.Observations(...), ff.Initial(...), ff.Boundary(...)], may be empty
+    truth       the known solution on a grid (xarray.DataArray), where there is one; `stored` a file's own field
+    """
+
+    def __init__(
+        self,
+        equation: str | Equation | Sequence[str | Equation],
+        domain: Mapping[str, Axis] | Domain,
+        parameters: Mapping[str, float | Unknown] | None = None,
+        conditions: Sequence[Condition] = (),
+        *,
+        truth: Any = None,
+        stored: Any = None,
+        name: str = "",
+    ) -> None:
+        self.domain = domain if isinstance(domain, Domain) else Domain(domain)
+        self.equations = _as_equations(equation)
+        self.parameters = _checked_parameters(parameters or {}, self.domain)
+        self.conditions = _as_conditions(conditions)
+        self.truth, self.stored, self.name = truth, stored, name
+
+        observed = [_observed_field(c, self.domain) for c in self.conditions if isinstance(c, Observations)]
+        texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
+        known = [*self.parameters, *self.domain.names]
+        self.fields = tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f]))
+        self.statements = self._equation_statements() + tuple(
+            self._condition_statement(c, i) for i, c in enumerate(self.conditions)
+        )
+        used = {name for statement in self.statements for name in statement.relation.parameters}
+        for name_ in set(self.parameters) - used:
+            warnings.warn(f"parameter {name_!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+
+    @property
+    def unknowns(self) -> dict[str, Unknown]:
+        return {name: value for name, value in self.parameters.items() if isinstance(value, Unknown)}
+
+    @property
+    def constants(self) -> dict[str, float]:
+        return {name: value for name, value in self.parameters.items() if not isinstance(value, Unknown)}
+
+    def relation(self, text: str) -> Relation:
+        """A further relation in this problem's names: what `predict(of=...)` reads."""
+        return parse_relation(text, self.fields, self.domain.names, tuple(self.parameters))
+
+    def __repr__(self) -> str:
+        equations = "; ".join(e.text for e in self.equations)
+        return f"Problem({self.name or 'unnamed'}: {equations}; {len(self.conditions)} conditions)"
+
+    def _equation_statements(self) -> tuple[Statement, ...]:
+        statements = []
+        for index, equation in enumerate(self.equations):
+            relation = self.relation(equation.text)
+            if not relation.jets:
+                raise expected(
+                    "an equation of a field and its derivatives", f"{equation.text!r}, which has none", "'u_t + b*u_x'"
+                )
+            name = "equation" if len(self.equations) == 1 else f"equation {index + 1}"
+            statements.append(Statement(name, relation, sigma=_checked_sigma(equation.sigma, 1, name)))
+        return tuple(statements)
+
+    def _condition_statement(self, condition: Condition, index: int) -> Statement:
+        if isinstance(condition, Observations):
+            return self._observation_statement(condition, index)
+        if isinstance(condition, Initial):
+            if TIME not in self.domain:
+                raise expected("a time axis 't' for ff.Initial", f"axes {', '.join(self.domain.names)}", "ff.Boundary")
+            face, name = {TIME: self.domain[TIME].lower}, f"initial: {condition.text}"
+        else:
+            face, name = _checked_face(condition.at, self.domain), f"boundary: {condition.text}"
+        relation = self.relation(condition.text)
+        if not relation.jets:
+            raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
+        return Statement(name, relation, face=face, sigma=_checked_sigma(condition.sigma, 1, name))
+
+    def _observation_statement(self, condition: Observations, index: int) -> Statement:
+        column = _observed_field(condition, self.domain) or "value"
+        relation = self.relation(condition.of or column)
+        name = f"observations of {condition.of or column}"
+        arrays = {key: np.atleast_1d(_numbers(condition.columns[key], f"{key} of {name}")) for key in condition.columns}
+        target = arrays.pop(column)
+        if target.ndim != 1:
+            raise expected(f"one-dimensional {column}", f"shape {target.shape}", "flattening with .ravel()")
+        for key, values in arrays.items():
+            if values.shape not in ((1,), target.shape):
+                raise expected(
+                    f"{key} with one value, or {len(target)} like {column}", f"shape {values.shape}", "equal lengths"
+                )
+            arrays[key] = np.broadcast_to(values, target.shape).astype(float)
+        if len(target) == 0:
+            raise expected(f"at least one value of {column}", "none", "leaving the condition out")
+        self.domain.check_inside(arrays, name)
+        return Statement(name, relation, arrays, None, target, _checked_sigma(condition.sigma, len(target), name))
+
+
+def _as_equations(equation: Any) -> tuple[Equation, ...]:
+    items = [equation] if isinstance(equation, str | Equation) else equation
+    if not isinstance(items, Sequence) or not items or not all(isinstance(e, str | Equation) for e in items):
+        raise expected("an equation as text, ff.Equation, or a list of them", equation, "'u_t + b*u_x'")
+    return tuple(e if isinstance(e, Equation) else Equation(e) for e in items)
+
+
+def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
+    items = [conditions] if isinstance(conditions, Observations | Initial | Boundary) else conditions
+    if not isinstance(items, Sequence) or not all(isinstance(c, Observations | Initial | Boundary) for c in items):
+        raise expected(
+            "a list of ff.Observations, ff.Initial and ff.Boundary", items, "conditions=[ff.Initial('u = 0')]"
+        )
+    return tuple(items)
+
+
+def _checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown]:
+    checked: dict[str, float | Unknown] = {}
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
+            raise expected("parameter names of letters, digits and underscores", name, "'nu'")
+        if name in domain or name in RESERVED:
+            raise expected("parameter names that are no axis, function or constant", name, f"'{name}0'")
+        if isinstance(value, Unknown):
+            checked[name] = value
+            continue
+        number = _numbers(value, f"parameter {name}")
+        if number.ndim != 0:
+            raise expected(f"one number for parameter {name}", f"shape {number.shape}", "a float or ff.Unknown")
+        checked[name] = float(number)
+    return checked
+
+
+def _numbers(values: Any, what: str) -> Array:
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise expected(f"numbers for {what}", type(values).__name__, "a float or an array of floats") from None
+    if not np.all(np.isfinite(array)):
+        bad = int(np.sum(~np.isfinite(array)))
+        raise expected(f"finite numbers for {what}", f"{bad} NaN or infinite", "dropping or filling them")
+    return array
+
+
+def _observed_field(condition: Observations, domain: Domain) -> str | None:
+    """The column that carries the values: a field's name, or None when `of` and `value` say it."""
+    missing = [axis for axis in domain.names if axis not in condition.columns]
+    if missing:
+        raise expected(
+            f"a coordinate for every axis of {', '.join(domain.names)}", f"none for {missing[0]}", f"{missing[0]}=0.0"
+        )
+    others = [name for name in condition.columns if name not in domain]
+    if len(others) != 1:
+        raise expected("exactly one column of values besides the axes", ", ".join(others) or "none", "u=values")
+    if condition.of is not None:
+        if others != ["value"]:
+            raise expected("the values of `of` under the name value", others[0], f"value={others[0]}")
+        return None
+    return others[0]
+
+
+def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
+    if sigma is None:
+        return None
+    values = _numbers(sigma, f"sigma of {what}")
+    if np.any(values <= 0.0):
+        raise expected(
+            f"sigma > 0 for {what}", f"{float(values.min()):g}", "the standard deviation, in units of the value"
+        )
+    if values.ndim == 0:
+        return float(values)
+    if values.shape != (count,):
+        raise expected(f"one sigma, or {count}, for {what}", f"shape {values.shape}", "one number")
+    return values
+
+
+def _checked_face(at: Any, domain: Domain) -> dict[str, float]:
+    if not isinstance(at, Mapping) or not at:
+        raise expected("the face as a mapping", at, "at={'x': 0}")
+    face = {}
+    for name, value in at.items():
+        if name not in domain:
+            raise expected(f"one of the axes {', '.join(domain.names)}", name, f"at={{'{domain.names[-1]}': 0}}")
+        number = float(_numbers(value, f"at[{name!r}]"))
+        axis = domain[name]
+        if not axis.contains(number):
+            raise expected(
+                f"{name} in [{axis.lower:g}, {axis.upper:g}]", f"{number:g}", f"at={{'{name}': {axis.lower:g}}}"
+            )
+        face[name] = number
+    return face

@@ -1,0 +1,261 @@
+"""Solution: a posterior with its status, trace, timings and settings; written and read without pickle.
+
+The file is NetCDF: the field's mean and std on a grid at the top for any viewer, the posterior in the group
+`posterior`, descriptions as JSON text. Files carry a format version from the first day.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorfield.domain import Domain, Interval, Periodic
+from factorfield.errors import ProblemError, expected
+from factorfield.posterior import GaussianPosterior
+from factorfield.problem import Boundary, Condition, Equation, Initial, Observations, Problem, Unknown
+from factorfield.representation import Representation
+from factorfield.version import __version__
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Array = NDArray[np.float64]
+FORMAT_VERSION = 1
+HELP = {
+    "converged": "the method met its own criterion",
+    "max-iterations": "the iteration limit came first: usable, but allow more iterations if the trace still moves",
+    "diverged": "nothing here can be trusted: try damping, larger sigmas, fewer modes or method='joint'",
+}
+
+
+class Status(str):
+    """One of converged, max-iterations, diverged; `.help` says what it means and what to try."""
+
+    help: str
+
+    def __new__(cls, value: str, help: str = "") -> Status:
+        if value not in HELP:
+            raise expected("one of " + ", ".join(HELP), value, "'converged'")
+        status = super().__new__(cls, value)
+        status.help = help or HELP[value]
+        return status
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What every method returns."""
+
+    posterior: GaussianPosterior
+    status: Status
+    trace: Mapping[str, Any] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> Problem:
+        return self.posterior.problem
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        return self.posterior.parameters()
+
+    def predict(
+        self, *, of: str | None = None, noise: bool = False, points: bool = False, **axes: ArrayLike
+    ) -> xr.Dataset:
+        """Mean and std on the tensor grid of the given axes: solution.predict(x=..., t=...).
+
+        of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
+        observation noise to std.
+        """
+        return self.posterior.predict(axes, of, noise, points)
+
+    def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
+        return self.posterior.sample(count, seed=seed, of=of, **axes)
+
+    def default_grid(self) -> dict[str, Array]:
+        """The truth's coordinates where they are known, else a grid fit for looking at."""
+        problem = self.problem
+        if problem.truth is not None:
+            return {name: np.asarray(problem.truth[name], float) for name in problem.domain.names}
+        count = {1: 512, 2: 128}.get(len(problem.domain.names), 48)
+        return {
+            name: axis.cells(count) if isinstance(axis, Periodic) else np.linspace(axis.lower, axis.upper, count)
+            for name, axis in ((n, problem.domain[n]) for n in problem.domain.names)
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to `path` (NetCDF); the file appears complete or not at all."""
+        target = check_writable(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        os.close(handle)
+        try:
+            _write(self, Path(temporary))
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return target
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Refuse an output path that cannot be written - before a solve, not after it."""
+    target = Path(path).expanduser()
+    parent = target.parent
+    if not parent.is_dir():
+        raise expected("an output path in an existing folder", str(target), f"mkdir -p {parent}")
+    if target.is_dir():
+        raise expected("a file to write", f"the folder {target}", f"{target / 'run.nc'}")
+    try:  # permissions, read-only file systems and special folders all show in the attempt
+        handle, probe = tempfile.mkstemp(dir=parent, prefix=f".{target.name}.", suffix=".part")
+        os.close(handle)
+        os.unlink(probe)
+    except OSError as problem:
+        raise expected(
+            "an output path that may be written", f"{target} ({problem.strerror})", "another folder"
+        ) from None
+    return target
+
+
+def _write(solution: Solution, path: Path) -> None:
+    import xarray as xr
+
+    posterior = solution.posterior
+    forms, arrays = posterior.representation.spec()
+    problem, columns = problem_spec(posterior.problem)
+    field = posterior.predict(solution.default_grid())
+    field.attrs |= {
+        "title": posterior.problem.name or posterior.problem.equations[0].text,
+        "source": f"factorfield {__version__}",
+        "format_version": FORMAT_VERSION,
+        "status": str(solution.status),
+        "status_help": solution.status.help,
+        "problem": json.dumps(problem),
+        "representation": json.dumps(forms),
+        "noise": json.dumps(dict(posterior.noise)),
+        "trace": _json(solution.trace),
+        "timings": _json(solution.timings),
+        "settings": _json(solution.settings),
+    }
+    data = {"weight_mean": ("weight", posterior.mean), "weight_root": _with_dims("root", posterior.root)}
+    data |= {key: _with_dims(key, values) for key, values in {**arrays, **columns}.items()}
+    for key, values in (("truth", posterior.problem.truth), ("stored", posterior.problem.stored)):
+        if values is not None:
+            field[key] = values
+    field.to_netcdf(path, engine="h5netcdf", mode="w")
+    xr.Dataset(data).to_netcdf(path, engine="h5netcdf", mode="a", group="posterior")
+
+
+def _with_dims(name: str, values: Array) -> tuple[tuple[str, ...], Array]:
+    return tuple(f"{name}_{axis}" for axis in range(np.ndim(values))), values
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        raise TypeError(f"cannot store {type(value).__name__}")
+
+    return json.dumps(dict(values), default=plain)
+
+
+def load(path: str | os.PathLike[str]) -> Solution:
+    """Read a solution back; it predicts exactly what the saved one did."""
+    import xarray as xr
+
+    source = Path(path).expanduser()
+    if not source.is_file():
+        raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
+    try:
+        with xr.open_dataset(source, engine="h5netcdf") as opened:
+            top = opened.load()
+        with xr.open_dataset(source, engine="h5netcdf", group="posterior") as opened:
+            stored = opened.load()
+        version = int(top.attrs["format_version"])
+    except (OSError, KeyError, ValueError) as problem:
+        raise expected(
+            "a file written by solution.save", f"{source.name} ({type(problem).__name__})", "saving it again"
+        ) from None
+    if version > FORMAT_VERSION:
+        raise ProblemError(
+            f"expected format version up to {FORMAT_VERSION}, received {version}; try a newer factorfield "
+            f"(this is {__version__})"
+        )
+    arrays = {str(key): np.asarray(values) for key, values in stored.data_vars.items()}
+    posterior = GaussianPosterior(
+        problem_from_spec(json.loads(top.attrs["problem"]), arrays, top.get("truth"), top.get("stored")),
+        Representation.from_spec(json.loads(top.attrs["representation"]), arrays),
+        arrays["weight_mean"],
+        arrays["weight_root"],
+        json.loads(top.attrs["noise"]),
+    )
+    status = Status(top.attrs["status"], top.attrs["status_help"])
+    parts = [json.loads(top.attrs[key]) for key in ("trace", "timings", "settings")]
+    return Solution(posterior, status, *parts)
+
+
+# -- problems as text and arrays
+
+
+def problem_spec(problem: Problem) -> tuple[dict[str, Any], dict[str, Array]]:
+    columns: dict[str, Array] = {}
+    conditions: list[dict[str, Any]] = []
+    for index, condition in enumerate(problem.conditions):
+        if isinstance(condition, Observations):
+            for key, values in condition.columns.items():
+                columns[f"condition{index}_{key}"] = np.asarray(values, float)
+            entry: dict[str, Any] = {"kind": "observations", "of": condition.of, "columns": list(condition.columns)}
+            if condition.sigma is not None:
+                columns[f"condition{index}.sigma"] = np.asarray(condition.sigma, float)
+        elif isinstance(condition, Initial):
+            entry = {"kind": "initial", "text": condition.text, "sigma": condition.sigma}
+        else:
+            at = {name: float(value) for name, value in condition.at.items()}
+            entry = {"kind": "boundary", "text": condition.text, "at": at, "sigma": condition.sigma}
+        conditions.append(entry)
+    spec = {
+        "name": problem.name,
+        "equations": [{"text": e.text, "sigma": e.sigma} for e in problem.equations],
+        "domain": {
+            name: [type(problem.domain[name]).__name__, problem.domain[name].lower, problem.domain[name].upper]
+            for name in problem.domain.names
+        },
+        "parameters": {
+            name: {"mean": v.mean, "std": v.std, "positive": v.positive} if isinstance(v, Unknown) else v
+            for name, v in problem.parameters.items()
+        },
+        "conditions": conditions,
+    }
+    return spec, columns
+
+
+def problem_from_spec(spec: Mapping[str, Any], arrays: Mapping[str, Array], truth: Any, stored: Any) -> Problem:
+    kinds = {"Periodic": Periodic, "Interval": Interval}
+    domain = Domain({name: kinds[kind](lower, upper) for name, (kind, lower, upper) in spec["domain"].items()})
+    parameters = {n: Unknown(**v) if isinstance(v, Mapping) else v for n, v in spec["parameters"].items()}
+    conditions: list[Condition] = []
+    for index, entry in enumerate(spec["conditions"]):
+        if entry["kind"] == "observations":
+            columns = {key: arrays[f"condition{index}_{key}"] for key in entry["columns"]}
+            sigma = arrays.get(f"condition{index}.sigma")
+            conditions.append(Observations(sigma=sigma, of=entry["of"], **columns))
+        elif entry["kind"] == "initial":
+            conditions.append(Initial(entry["text"], entry["sigma"]))
+        else:
+            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"]))
+    equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
+    return Problem(equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"])

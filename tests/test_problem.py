@@ -1,0 +1,117 @@
+"""Bad descriptions are refused when built, with one line: what was expected, what came, what to try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import factorfield as ff
+
+DOMAIN = {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2)}
+X = np.linspace(0.05, 0.95, 10)
+
+
+def build(**changes: Any) -> ff.Problem:
+    arguments: dict[str, Any] = {
+        "equation": "u_t + b*u_x",
+        "domain": DOMAIN,
+        "parameters": {"b": 0.4},
+        "conditions": [ff.Observations(x=X, t=0.0, u=np.sin(X), sigma=0.1)],
+    }
+    return ff.Problem(**{**arguments, **changes})
+
+
+def observed(**columns: Any) -> list[ff.Observations]:
+    return [ff.Observations(**{"x": X, "t": 0.0, "u": np.sin(X), **columns})]
+
+
+BAD = {
+    "unknown symbol": ({"equation": "u_t + c*u_x"}, "unknown symbol 'c'"),
+    "unknown function": ({"equation": "u_t + gamma(u)"}, "gamma"),
+    "no field": ({"equation": "b*x + 1", "conditions": []}, "a field"),
+    "missing axis": ({"equation": "u_t + b*u_y"}, "along 'y'"),
+    "nan data": ({"conditions": observed(u=np.full(10, np.nan))}, "10 NaN"),
+    "infinite coordinate": ({"conditions": observed(x=np.full(10, np.inf))}, "NaN or infinite"),
+    "sigma zero": ({"conditions": observed(sigma=0.0)}, "sigma > 0"),
+    "sigma negative": ({"equation": ff.Equation("u_t + b*u_x", sigma=-1.0)}, "sigma > 0"),
+    "sigma shape": ({"conditions": observed(sigma=np.ones(3))}, "one sigma, or 10"),
+    "shapes": ({"conditions": observed(x=X[:4])}, "10 like u"),
+    "matrix of values": ({"conditions": observed(u=np.ones((2, 5)))}, "one-dimensional"),
+    "outside": ({"conditions": observed(t=5.0)}, "outside"),
+    "no values": ({"conditions": [ff.Observations(x=X, t=0.0)]}, "one column of values"),
+    "empty": ({"conditions": observed(x=[], u=[])}, "at least one"),
+    "missing coordinate": ({"conditions": [ff.Observations(x=X, u=X)]}, "none for t"),
+    "text as data": ({"conditions": observed(u="hello")}, "numbers"),
+    "parameter nan": ({"parameters": {"b": np.nan}}, "finite"),
+    "parameter text": ({"parameters": {"b": "fast"}}, "numbers for parameter b"),
+    "parameter array": ({"parameters": {"b": [1.0, 2.0]}}, "one number"),
+    "parameter is axis": ({"parameters": {"x": 1.0, "b": 1.0}}, "no axis"),
+    "parameter is function": ({"parameters": {"sin": 1.0, "b": 1.0}}, "function"),
+    "parameter dunder": ({"parameters": {"__b": 1.0}}, "letters"),
+    "not a condition": ({"conditions": ["u = 0"]}, "ff.Observations"),
+    "equation type": ({"equation": 3}, "an equation as text"),
+    "no equation": ({"equation": []}, "an equation as text"),
+    "initial without field": ({"conditions": [ff.Initial("x = 0")]}, "mentions none"),
+    "initial without time": (
+        {"equation": "u_xx", "domain": {"x": ff.Interval(0, 1)}, "conditions": [ff.Initial("u = 0")], "parameters": {}},
+        "a time axis",
+    ),
+    "boundary axis": ({"conditions": [ff.Boundary("u = 0", at={"y": 0})]}, "one of the axes"),
+    "boundary place": ({"conditions": [ff.Boundary("u = 0", at={"x": 7})]}, "x in [0, 1]"),
+    "boundary shape": ({"conditions": [ff.Boundary("u = 0", at=0.0)]}, "at={'x': 0}"),  # type: ignore[arg-type]
+    "of without value": ({"conditions": [ff.Observations(x=X, t=0.0, u=X, of="u_x")]}, "under the name value"),
+    "third order axis": ({"equation": "u_t + u_xxxxxxxxx"}, "order 8"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_descriptions_are_refused_with_advice(case: str) -> None:
+    changes, words = BAD[case]
+    with pytest.raises(ff.ProblemError) as caught:
+        build(**changes)
+    text = str(caught.value)
+    assert words in text and "expected" in text and "received" in text and "try" in text and "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["u_t.__class__", "exec(u)", "lambda: u", "u[0]", "__import__", "9**9**9**9*u", "(" * 10_000 + "u" + ")" * 10_000,
+     "u" * 1_000_000],
+)  # fmt: skip
+def test_hostile_equations_raise_problem_error(text: str) -> None:
+    with pytest.raises(ff.ProblemError):
+        build(equation=text)
+
+
+def test_a_good_problem_is_understood() -> None:
+    problem = build(
+        conditions=[*observed(sigma=0.1), ff.Initial("u = sin(2*pi*x)"), ff.Boundary("u_x = 0", at={"x": 0})]
+    )
+    assert problem.fields == ("u",) and problem.constants == {"b": 0.4}
+    assert [s.name for s in problem.statements] == [
+        "equation", "observations of u", "initial: u = sin(2*pi*x)", "boundary: u_x = 0",
+    ]  # fmt: skip
+
+
+def test_systems_and_unknowns_are_part_of_the_description() -> None:
+    problem = ff.Problem(
+        ["h_t = a*h - b*h*l", ff.Equation("l_t = -c*l + d*h*l", sigma=0.1)],
+        {"t": ff.Interval(0, 20)},
+        {"a": ff.Unknown(0.5, 0.2, positive=True), "b": 0.03, "c": ff.Unknown(0.8, 0.3), "d": 0.02},
+        [ff.Observations(t=[0.0, 1.0], h=[30.0, 47.2], sigma=3.0)],
+    )
+    assert problem.fields == ("h", "l") and set(problem.unknowns) == {"a", "c"}
+    assert problem.statements[1].sigma == 0.1
+
+
+def test_an_unused_parameter_is_advised_about() -> None:
+    with pytest.warns(ff.AdviceWarning, match="'c' appears in no equation"):
+        build(parameters={"b": 1.0, "c": 2.0})
+
+
+@pytest.mark.parametrize("arguments", [(1.0, 0.0), (np.nan, 1.0), (-1.0, 0.5, True)])
+def test_malformed_unknowns_are_refused(arguments: tuple[float, ...]) -> None:
+    with pytest.raises(ff.ProblemError):
+        ff.Unknown(*arguments)  # type: ignore[arg-type]
