@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: solve test setup clean
 
 solve: $(VENV)/.installed-run
-	$(BIN)/factorfield solve heat --set nu=0.05 --out run.nc --plot run.png
+	$(BIN)/factorfield solve heat --set nu=0.02 --set noise=0.1 --set labels=48 --set sigma=0.1 --out run.nc --plot run.png
 
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks examples
