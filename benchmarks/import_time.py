@@ -11,7 +11,7 @@ import sys
 import time
 
 REPEATS = 11
-LOADED = "print(' '.join(sorted({m.split('.')[0] for m in sys.modules} & {'numpy','scipy','sympy','numba','xarray','h5py'})))"
+PACKAGES = ("numpy", "scipy", "sympy", "numba", "xarray", "pandas", "h5py", "h5netcdf")
 SOLVE = "import factorfield as ff; ff.solve(ff.problems.get('heat')).predict(x=[0.5], t=[0.5])"
 
 
@@ -22,16 +22,16 @@ def seconds(code: str) -> float:
 
 
 def third_party(code: str) -> str:
-    """Import statements for exactly the third-party modules that `code` loads."""
-    probe = f"import sys; {code}; {LOADED}"
-    packages = subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True, text=True).stdout.split()
-    listing = "print(','.join(m for m in sys.modules if m.split('.')[0] in %r and '._' not in m))" % (packages,)
-    modules = subprocess.run(
+    """Code that imports exactly the third-party modules that `code` loads."""
+    listing = f"print(*[m for m in sys.modules if m.split('.')[0] in {PACKAGES!r} and '._' not in m])"
+    names = subprocess.run(
         [sys.executable, "-c", f"import sys; {code}; {listing}"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    names = [m for m in modules.split(",") if m]
-    guard = "\nimport importlib\nfor m in %r:\n  try: importlib.import_module(m)\n  except Exception: pass" % (names,)
-    return guard if names else "pass"
+    ).stdout.split()
+    return (
+        "pass"
+        if not names
+        else (f"import importlib\nfor m in {names!r}:\n  try: importlib.import_module(m)\n  except Exception: pass")
+    )
 
 
 def main() -> None:

@@ -17,11 +17,9 @@ Problem (what is known) -> Model (how it is represented) -> method -> Solution -
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from factorfield.version import __version__
 
+TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: `import factorfield` should cost nothing
 if TYPE_CHECKING:
     from factorfield import data, methods, metrics, plotting, problems
     from factorfield.activation import Identity, PiecewiseExponential
@@ -52,7 +50,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    import importlib
+
     if name in _HOMES:
         value = getattr(importlib.import_module(f"factorfield.{_HOMES[name]}"), name)
         globals()[name] = value
