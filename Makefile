@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 
 solve: $(VENV)/.installed-run
 	$(BIN)/factorfield solve heat --set nu=0.02 --set noise=0.1 --set labels=48 --set sigma=0.1 --out run.nc --plot run.png
+	$(BIN)/factorfield solve advection --set b=0.4 --method mean-field --model paper --plot paper.png
 
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks examples
@@ -28,4 +29,4 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed-run
 
 clean:
-	rm -rf $(VENV) run.nc run.png
+	rm -rf $(VENV) run.nc run.png paper.png

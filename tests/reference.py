@@ -77,3 +77,88 @@ def finite_difference(f: Callable[[np.ndarray], float], x: np.ndarray, step: flo
         e[k] = step
         gradient[k] = (f(x + e) - f(x - e)) / (2.0 * step)
     return gradient
+
+
+# -- messages of one factor, written as the derivation has them (docs/messages.md): loops and quadrature
+
+
+def conditional_mean(
+    f: Callable[[float], float], m: float, v: float, other: float, cross: float, power: int, spread: float
+) -> float:
+    """E[f(z) y^power] for jointly Gaussian (z, y), Cov = cross, Var[y] = spread, by quadrature over z; power 1 or 2."""
+
+    def integrand(z: float) -> float:
+        centre = other + cross / v * (z - m)
+        return f(z) * (centre if power == 1 else centre**2 + spread - cross**2 / v)
+
+    return gaussian_expectation(integrand, m, v)
+
+
+def semilinear_mean(
+    g: object, coefficients: dict[str, float], mean: np.ndarray, covariance: np.ndarray, kinks: bool
+) -> float:
+    """E[p0 + p1 u + p2 u^2 + c1 g'(z) r + c2 g''(z) q^2] for (z, r, q); without kinks, the paper's."""
+    c = {"p0": 0.0, "p1": 0.0, "p2": 0.0, "c1": 0.0, "c2": 0.0, **coefficients}
+    m, v = mean[0], covariance[0, 0]
+
+    def expectation(order: int, power: int = 1) -> float:
+        return gaussian_expectation(lambda z: float(g(z, order)) ** power, m, v)  # type: ignore[operator]
+
+    total = c["p0"] + c["p1"] * expectation(0) + c["p2"] * expectation(0, 2)
+    if len(mean) > 1:
+        if kinks:
+            product = conditional_mean(lambda z: float(g(z, 1)), m, v, mean[1], covariance[0, 1], 1, covariance[1, 1])  # type: ignore[operator]
+        else:
+            product = expectation(1) * mean[1] + covariance[0, 1] * expectation(2)
+        total += c["c1"] * product
+    if len(mean) > 2:
+        if kinks:
+            # g'' is a function plus a point mass jump(1) delta(z) where g' jumps: E[delta(z) q^2] in closed form
+            smooth = conditional_mean(lambda z: float(g(z, 2)), m, v, mean[2], covariance[0, 2], 2, covariance[2, 2])  # type: ignore[operator]
+            at_zero = mean[2] + covariance[0, 2] / v * (0.0 - m)
+            weight = math.exp(-0.5 * m * m / v) / math.sqrt(2 * math.pi * v)
+            mass = g.jump(1) * weight * (at_zero**2 + covariance[2, 2] - covariance[0, 2] ** 2 / v)  # type: ignore[attr-defined]
+            total += c["c2"] * (smooth + mass)
+        else:
+            total += c["c2"] * expectation(2) * (mean[2] ** 2 + covariance[2, 2])
+    return total
+
+
+def semilinear_slopes(
+    g: object, coefficients: dict[str, float], mean: np.ndarray, covariance: np.ndarray, kinks: bool
+) -> np.ndarray:
+    """dE[R]/d mean: by differences of quadratures; without kinks term by term, every E[g^(k)] without the jumps."""
+    if kinks:
+        h = 1e-4
+        shifts = [h * e for e in np.eye(len(mean))]
+        values = [
+            [semilinear_mean(g, coefficients, mean + sign * s, covariance, True) for sign in (1, -1)] for s in shifts
+        ]
+        return np.array([(up - down) / (2 * h) for up, down in values])
+    c = {"p0": 0.0, "p1": 0.0, "p2": 0.0, "c1": 0.0, "c2": 0.0, **coefficients}
+    m, v = mean[0], covariance[0, 0]
+    e = [gaussian_expectation(lambda z, k=k: float(g(z, k)), m, v) for k in range(4)]  # type: ignore[operator]
+    product = gaussian_expectation(lambda z: float(g(z)) * float(g(z, 1)), m, v)  # type: ignore[operator]
+    slopes = np.zeros(len(mean))
+    slopes[0] = c["p1"] * e[1] + 2 * c["p2"] * product
+    if len(mean) > 1:
+        slopes[0] += c["c1"] * (mean[1] * e[2] + covariance[0, 1] * e[3])
+        slopes[1] = c["c1"] * e[1]
+    if len(mean) > 2:
+        slopes[0] += c["c2"] * e[3] * (mean[2] ** 2 + covariance[2, 2])
+        slopes[2] = 2 * c["c2"] * e[2] * mean[2]
+    return slopes
+
+
+def isolated_messages(
+    a: np.ndarray, m: np.ndarray, v: np.ndarray, target: float, value: float, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """value + sum_j a_j (W_j - m_j) = target +- noise, solved for each W_k with the others at their moments."""
+    precision, shift = np.zeros(len(a)), np.zeros(len(a))
+    for k in range(len(a)):
+        if a[k] == 0.0:
+            continue
+        mean = m[k] + (target - value) / a[k]  # the other weights at their means contribute nothing
+        variance = (noise + sum(a[j] ** 2 * v[j] for j in range(len(a)) if j != k)) / a[k] ** 2
+        precision[k], shift[k] = 1.0 / variance, mean / variance
+    return precision, shift

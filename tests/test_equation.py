@@ -142,6 +142,7 @@ def test_dropping_the_curvature_term_removes_only_it() -> None:
     dropped = without_curvature(fisher)
     difference = sympy.expand(fisher.expression - dropped.expression)
     assert [str(s) for s in sorted(difference.free_symbols, key=str)] == ["g2_0", "nu", "q2"]
+    assert [str(f) for f in dropped.functionals] == ["u", "u_t + (-nu)*u_xx"]
 
 
 def test_unknown_coefficients_become_functionals() -> None:
@@ -160,7 +161,8 @@ def test_numba_callable_equals_numpy() -> None:
     latent = substitute(fisher, {"u": Form(("u",), AXES, (1.0,), g)})
     zeta = np.array([[0.4, -1.0, 2.0]])
     bends = [float(a(zeta[0, of], order)) for of, order, a in latent.all_bends.values()]
-    value, *gradient = latent.scalar()(*zeta[0], *bends, *(values[name] for name in latent.parameters))
+    arguments = np.array([*zeta[0], *bends, *(values[name] for name in latent.parameters)])
+    value, *gradient = latent.scalar()(arguments)
     exact, slopes = latent.value_and_gradient(zeta, values, {})
     assert value == pytest.approx(exact[0], rel=1e-13)
     assert_allclose(gradient, slopes[0], rtol=1e-13)

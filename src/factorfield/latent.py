@@ -127,12 +127,15 @@ class LatentRelation:
         return value, both
 
     def scalar(self) -> Callable[..., Any]:
-        """A Numba function of scalars in the order of `arguments`: (value, d/d functional 0, ...)."""
+        """A Numba function of one array, in the order of `arguments`: (value, d/d functional 0, ...), all floats."""
         import numba
         import sympy
 
-        outputs = (self.expression, *self.gradient)
-        return numba.njit(sympy.lambdify(self.arguments, outputs, modules="math", cse=True, dummify=True))
+        array = sympy.IndexedBase("x")
+        elements = {symbol: array[index] for index, symbol in enumerate(self.arguments)}
+        outputs = [entry.subs(elements) for entry in (self.expression, *self.gradient)]
+        floats = tuple(sympy.Float(float(entry)) if entry.is_number else entry for entry in outputs)
+        return numba.njit(sympy.lambdify([array], floats, modules="math", cse=True))
 
     def _values(self, zeta: Array, parameters: Mapping[str, float], coordinates: Mapping[str, Array]) -> list[Any]:
         bent = [activation(zeta[..., of], order) for of, order, activation in self.all_bends.values()]
@@ -287,4 +290,12 @@ def without_curvature(relation: LatentRelation) -> LatentRelation:
     dropped = {s: 0 for s, (_, order, _) in relation.bends.items() if order == 2}
     expression = relation.expression.subs(dropped)
     bends = {s: key for s, key in relation.bends.items() if s not in dropped}
-    return replace(relation, expression=expression, bends=bends)
+    bent = {of for of, _, _ in bends.values()}
+    kept = [i for i, s in enumerate(relation.inputs) if i in bent or s in expression.free_symbols]
+    return replace(
+        relation,
+        expression=expression,
+        functionals=tuple(relation.functionals[i] for i in kept),
+        inputs=tuple(relation.inputs[i] for i in kept),
+        bends={s: (kept.index(of), order, g) for s, (of, order, g) in bends.items()},
+    )

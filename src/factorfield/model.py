@@ -236,6 +236,16 @@ def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
     return scale * (largest if np.isfinite(largest) and largest > 0.0 else 1.0)
 
 
+def observation_noise(model: Model) -> dict[str, float]:
+    """The noise of direct observations of each field: the root mean square of their sigmas."""
+    noise: dict[str, list[Array]] = {}
+    for group in model.groups:
+        for name in model.problem.fields:
+            if group.name in (f"observations of {name}", "observations"):
+                noise.setdefault(name, []).append(group.sigma)
+    return {name: float(np.sqrt(np.mean(np.concatenate(sigmas) ** 2))) for name, sigmas in noise.items()}
+
+
 # -- how many modes
 
 

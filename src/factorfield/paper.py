@@ -9,6 +9,7 @@ and everything here is in physical units.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from factorfield.basis import Fourier, RankRule, Tensor, decorrelate
 from factorfield.domain import TIME, Periodic
 from factorfield.equation import Relation, evaluate_coefficient
 from factorfield.errors import expected
-from factorfield.factors import build_group, functional_rows
+from factorfield.factors import FactorGroup, build_group, functional_rows
 from factorfield.gaussian import Diagonal
 from factorfield.latent import Functional, without_curvature
 from factorfield.model import Model
@@ -89,18 +90,16 @@ def paper_model(
     assert kept.points is not None
     where = {name: np.concatenate([kept.points[name], collocation[name]]) for name in problem.domain.names}
     constants = problem.constants
-    groups = (
-        build_group("equation", residual, representation, where, 0.0, sigma, constants),
-        build_group(
-            "observations", representation.read(kept.relation), representation, kept.points, kept.target,
-            label_noise, constants,
-        ),
-    )  # fmt: skip
+    physics = build_group("equation", residual, representation, where, 0.0, sigma, constants)
+    labelled = representation.read(kept.relation)
+    values = build_group("observations", labelled, representation, kept.points, kept.target, label_noise, constants)
+    groups = (physics, _sharing_rows(values, physics))
     settings: dict[str, Any] = {
         "model": "paper", "modes": chosen, "collocation": counts, "labels": len(kept.target), "width": len(weights),
         **noises, "rotation": rotation, "rank_rule": rule, "curvature": curvature, "variant": variant, "seed": seed,
         "activation": form.activation.name, "residual_input": "belief",
         "coefficient_floor": COEFFICIENT_FLOOR / basis_time,
+        "continuation": _reaction(equation.relation) if speed is None else None,
     }  # fmt: skip
     prior = Diagonal(np.ones(representation.size), np.zeros(representation.size))
     return Model(problem, representation, groups, prior, settings)
@@ -141,6 +140,23 @@ def _advection_speed(relation: Relation, problem: Problem, axis: str) -> float |
     if len(size) != 2:
         return None
     return float(size[((axis, 1),)] / size[((TIME, 1),)])
+
+
+def _reaction(relation: Relation) -> str | None:
+    """The constant that multiplies the undifferentiated field: what the continuation grows."""
+    symbols = [s for jet, c in relation.linear_part.items() if not jet.orders for s in c.free_symbols]
+    names = sorted(str(s) for s in symbols if str(s) in relation.parameters)
+    return names[0] if len(names) == 1 else None
+
+
+def _sharing_rows(values: FactorGroup, physics: FactorGroup) -> FactorGroup:
+    """Labelled points come first among the equation's points: their value rows are stored once."""
+    wanted = {functional: index for index, functional in enumerate(physics.relation.functionals)}
+    shared = []
+    for functional, rows in zip(values.relation.functionals, values.rows, strict=True):
+        index = wanted.get(functional)
+        shared.append(rows if index is None else physics.rows[index][: len(rows)])
+    return replace(values, rows=tuple(shared))
 
 
 def _thinned(data: Statement, labels: int) -> Statement:

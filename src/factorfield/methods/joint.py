@@ -20,7 +20,7 @@ from factorfield.errors import AdviceWarning, ProblemError, expected
 from factorfield.factors import FactorGroup, linearise
 from factorfield.gaussian import Dense, SquareRoot
 from factorfield.methods import Report
-from factorfield.model import Model
+from factorfield.model import Model, observation_noise
 from factorfield.posterior import GaussianPosterior
 from factorfield.solution import Solution, Status
 
@@ -105,13 +105,3 @@ def warn_of_free_directions(root: Array, model: Model) -> None:
             AdviceWarning,
             stacklevel=4,
         )
-
-
-def observation_noise(model: Model) -> dict[str, float]:
-    """The noise of direct observations of each field: the root mean square of their sigmas."""
-    noise: dict[str, list[Array]] = {}
-    for group in model.groups:
-        for name in model.problem.fields:
-            if group.name in (f"observations of {name}", "observations"):
-                noise.setdefault(name, []).append(group.sigma)
-    return {name: float(np.sqrt(np.mean(np.concatenate(sigmas) ** 2))) for name, sigmas in noise.items()}
