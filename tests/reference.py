@@ -47,10 +47,11 @@ def textbook_posterior(model: Model) -> tuple[np.ndarray, np.ndarray]:
     zero = np.zeros(size)
     for group in model.groups:
         value, slopes = group.relation.value_and_gradient(group.project(zero), group.parameters, group.points)
+        dense = [group.dense_rows(j) for j in range(len(group.blocks))]
         for n in range(group.count):
             row = np.zeros(size, np.longdouble)
             for j, block in enumerate(group.blocks):
-                row[block] += slopes[n, j] * group.rows[j][n]
+                row[block] += slopes[n, j] * dense[j][n]
             weight = 1 / np.longdouble(group.sigma[n]) ** 2
             precision += weight * np.outer(row, row)
             shift += weight * (group.target[n] - value[n]) * row

@@ -21,7 +21,7 @@ LEVELS = [
     {"factors", "data"},
     {"model", "problems"},
     {"paper", "posterior"},
-    {"solution"},
+    {"solution", "continuation"},
     {"methods"},
     {"progress", "solve"},
     {"plotting", "report"},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
-from factorfield.gaussian import Dense, Diagonal, SquareRoot
+from factorfield.gaussian import Dense, Diagonal, LowRank, SquareRoot
 
 means = st.floats(-1e3, 1e3)
 variances = st.floats(1e-3, 1e3)
@@ -122,3 +122,24 @@ def test_square_root_form_keeps_digits_that_normal_equations_lose() -> None:
     by_normal = Dense(rows.T @ rows, rows.T @ exact).mean
     assert np.abs(by_qr - truth).max() < 1e-8
     assert np.abs(by_normal - truth).max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", ["dense", "square root", "low rank"])
+def test_whitening_and_stretching_are_roots_of_covariance_and_precision(kind: str) -> None:
+    rng = np.random.default_rng(6)
+    rows, target = rng.standard_normal((3, 5)), rng.standard_normal(3)
+    dense = Dense(np.eye(5) + rows.T @ rows, rows.T @ target)
+    belief = {
+        "dense": dense,
+        "square root": SquareRoot(np.eye(5), np.zeros(5)) * SquareRoot(rows, target),
+        "low rank": LowRank.from_rows(rows, target),
+    }[kind]
+    columns = rng.standard_normal((5, 4))
+    assert_allclose(belief.mean, dense.mean, atol=1e-12)
+    assert_allclose(belief.variance, np.diag(np.linalg.inv(dense.precision)), rtol=1e-10)
+    assert_allclose(belief.root @ belief.root.T, np.linalg.inv(dense.precision), atol=1e-12)
+    white, wide = belief.whiten(columns), belief.stretch(columns)
+    assert_allclose(white.T @ white, columns.T @ np.linalg.inv(dense.precision) @ columns, atol=1e-11)
+    assert_allclose(wide.T @ wide, columns.T @ dense.precision @ columns, rtol=1e-10)
+    assert belief.log_determinant == pytest.approx(np.linalg.slogdet(dense.precision)[1])
+    assert_allclose(belief.dense().precision, dense.precision, atol=1e-11)

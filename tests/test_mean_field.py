@@ -93,8 +93,8 @@ def ff_diagonal(precision: np.ndarray, shift: np.ndarray) -> Any:
 def rows_of(visit: dict[str, Any], size: int) -> np.ndarray:
     group, n = visit["group"], visit["n"]
     rows = np.zeros((len(group.rows), size))
-    for j, (matrix, block) in enumerate(zip(group.rows, group.blocks, strict=True)):
-        rows[j, block] = matrix[n]
+    for j, block in enumerate(group.blocks):
+        rows[j, block] = group.dense_rows(j)[n]
     return rows
 
 

@@ -54,7 +54,8 @@ def test_log_joint_is_the_sum_of_log_densities() -> None:
     weights = model.prior.sample(1, np.random.default_rng(0))[0]
     total = -0.5 * np.sum(weights**2 / model.prior.variance + np.log(2 * np.pi * model.prior.variance))
     for group in model.groups:
-        value = np.sum([rows @ weights[block] for rows, block in zip(group.rows, group.blocks, strict=True)], axis=0)
+        parts = [group.dense_rows(j) @ weights[block] for j, block in enumerate(group.blocks)]
+        value = np.sum(parts, axis=0)
         misfit = (value - group.target) / group.sigma
         total += -0.5 * np.sum(misfit**2 + np.log(2 * np.pi * group.sigma**2))
     assert model.log_joint(weights) == pytest.approx(total, rel=1e-12)
@@ -66,9 +67,9 @@ def test_log_joint_is_the_sum_of_log_densities() -> None:
 @pytest.mark.parametrize(("b", "time_modes", "raw"), [(0.1, 5, 121), (0.4, 11, 253), (1.0, 23, 517), (2.0, 43, 957)])
 def test_paper_model_has_the_papers_features_and_points(b: float, time_modes: int, raw: int) -> None:
     model = ff.paper_model(ff.problems.get("advection", b=b), rotation=False)
-    equation, data = model.groups
+    equation, at_labels, data = model.groups
     assert model.settings["modes"] == {"t": time_modes, "x": 5} and model.size == raw
-    assert data.count == 1024 and equation.count == 1024 + 48 * time_modes
+    assert data.count == at_labels.count == 1024 and equation.count == 48 * time_modes
     assert_allclose(data.sigma, 0.02)
     assert_allclose(equation.sigma, 0.05 / 4.0)  # eps_C over T_basis = 2 x 2
     assert_allclose(model.prior.variance, 1.0)
@@ -82,9 +83,9 @@ def test_paper_rotation_keeps_the_papers_number_of_directions(b: float, kept: in
 
 def test_paper_model_for_fisher_kpp() -> None:
     model = ff.paper_model(ff.problems.get("fisher-kpp", nu=0.5, rho=5.0))
-    equation, data = model.groups
+    equation, at_labels, data = model.groups
     assert model.settings["modes"]["t"] == 15 and 5 <= model.settings["modes"]["x"] <= 8
-    assert data.count == 512 and equation.count == 512 + 48 * 31
+    assert data.count == at_labels.count == 512 and equation.count == 48 * 31
     assert_allclose(equation.sigma, 0.05 / 2.0)
     assert model.settings["rank_rule"] == "floor"
 

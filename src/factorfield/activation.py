@@ -27,7 +27,6 @@ Variant = Literal["exact", "paper"]
 LARGEST_EXPONENT = 705.0  # e^709 is the largest double; the rest is room for sums and squares
 NEAR_KINK = 9.0  # beyond nine standard deviations the other branch weighs less than a rounding error
 SERIES_BELOW = 0.05  # beta * sd under which E[g^2] - E[g]^2 would cancel; a power series takes over
-SERIES_TERMS = 20
 
 
 @dataclass(frozen=True)
@@ -154,16 +153,33 @@ class PiecewiseExponential:
 
     def moments(self, mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
         """E[g(z)] and Var[g(z)], the variance to full relative accuracy however small `variance` is."""
-        m, v = self._checked(mean, variance)
-        first = self.expectation(m, v)
-        return first, self._variance(m, v, first)
+        first, _, spread, _ = self._moments(*self._checked(mean, variance))
+        return first, spread
 
     def linearise(self, mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array, Array]:
         """g(z) seen as E[g] + slope (z - mean) + N(0, excess): the best line and what it leaves over."""
-        m, v = self._checked(mean, variance)
-        first, spread = self.moments(m, v)
-        slope = self.expectation(m, v, 1)
-        return first, slope, np.maximum(spread - slope**2 * v, 0.0)
+        first, slope, _, excess = self._moments(*self._checked(mean, variance))
+        return first, slope, excess
+
+    def _moments(self, m: Array, v: Array) -> tuple[Array, Array, Array, Array]:
+        """E[g], E[g'], Var[g] and Var[g] - E[g']^2 v.
+
+        Nine standard deviations from the kink g is one exponential and all four are log-normal moments: most points
+        of a large grid. The rest takes both branches, and near the kink with a narrow belief a power series.
+        """
+        shape, m, v = m.shape, m.ravel(), v.ravel()
+        sd = np.sqrt(v)
+        width = self.beta * sd
+        scale = np.where(m > 0.0, 1.0, self.alpha)
+        grown = scale * np.exp(self.beta * np.abs(m) + 0.5 * width**2)
+        first = np.where(m > 0.0, 1.0, -1.0) * (grown - scale)
+        slope = self.beta * grown
+        spread = grown**2 * np.expm1(width**2)
+        near = np.abs(standardised(m, sd)) <= NEAR_KINK + 2.0 * width
+        if np.any(near):
+            first[near], slope[near], spread[near] = self._near_moments(m[near], sd[near])
+        results = first, slope, spread, np.maximum(spread - slope**2 * v, 0.0)
+        return tuple(part.reshape(shape) for part in results)  # type: ignore[return-value]
 
     def inverse_moments(self, mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of g^-1(Y) with Y's branch variable matched to a log-normal (paper, appendix A.4.1)."""
@@ -187,34 +203,41 @@ class PiecewiseExponential:
             )
         return m, v
 
-    def _variance(self, m: Array, v: Array, first: Array) -> Array:
-        sd = np.sqrt(v)
-        distance = np.abs(standardised(m, sd))
-        width = self.beta * sd
-        # One branch holds all the mass: the variance of a log-normal.
-        scale = np.where(m > 0.0, 1.0, self.alpha)
-        one_sided = scale**2 * np.exp(2.0 * self.beta * np.abs(m) + width**2) * np.expm1(width**2)
-        beyond = distance > NEAR_KINK + 2.0 * width
-        near_and_narrow = ~beyond & (width < SERIES_BELOW)
-        direct = ~beyond & ~near_and_narrow
-        result = np.array(one_sided)
-        if np.any(direct):
-            second = self.second_moment(m[direct], v[direct])
-            result[direct] = np.maximum(second - first[direct] ** 2, 0.0)
-        if np.any(near_and_narrow):
-            result[near_and_narrow] = self._variance_series(m[near_and_narrow], sd[near_and_narrow])
-        return result
+    def _near_moments(self, m: Array, sd: Array) -> tuple[Array, Array, Array]:
+        """E[g], E[g'] and Var[g] within reach of the kink, where Phi itself (not its logarithm) is safe to use."""
+        a, width = m / sd, self.beta * sd
+        above = special.ndtr(a)
+        below = 1.0 - above
+        growth = np.exp(0.5 * width**2)
+        tilt = np.exp(self.beta * m)
+        upper, lower = tilt * growth * special.ndtr(a + width), growth / tilt * special.ndtr(width - a)
+        first = (upper - above) - self.alpha * (lower - below)
+        slope = self.beta * (upper + self.alpha * lower)
+        narrow = width < SERIES_BELOW
+        spread = np.empty_like(m)
+        if np.any(narrow):
+            spread[narrow] = self._variance_series(m[narrow], sd[narrow])
+        if not np.all(narrow):
+            w = ~narrow
+            upper2 = tilt[w] ** 2 * growth[w] ** 4 * special.ndtr(a[w] + 2.0 * width[w])
+            lower2 = growth[w] ** 4 / tilt[w] ** 2 * special.ndtr(2.0 * width[w] - a[w])
+            positive = upper2 - 2.0 * upper[w] + above[w]
+            negative = lower2 - 2.0 * lower[w] + below[w]
+            spread[w] = np.maximum(positive + self.alpha**2 * negative - first[w] ** 2, 0.0)
+        return first, slope, spread
 
     def _variance_series(self, m: Array, sd: Array) -> Array:
         """Var[g] near the kink for small beta sd: powers of beta z, with half-line moments of z / sd."""
         shift = standardised(m, sd)
         width = self.beta * sd
-        above = half_line_moments(shift, SERIES_TERMS)
-        below = half_line_moments(-shift, SERIES_TERMS)  # moments of |z|/sd on z <= 0
+        reach = 4.0 * (NEAR_KINK + 1.0) * float(np.max(width))  # of 2 beta |z|, beyond which no mass is left
+        terms = next(n for n in range(3, 60) if reach**n < 1e-18 * math.factorial(n))
+        above = half_line_moments(shift, terms)
+        below = half_line_moments(-shift, terms)  # moments of |z|/sd on z <= 0
         first = np.zeros_like(m)
         second = np.zeros_like(m)
         power = np.ones_like(m)
-        for n in range(1, SERIES_TERMS):
+        for n in range(1, terms):
             power = power * width / n
             first += power * (above[n] - self.alpha * below[n])
             second += power * (2.0**n - 2.0) * (above[n] + self.alpha**2 * below[n])

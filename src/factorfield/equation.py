@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +85,12 @@ def find_fields(texts: Sequence[str], axes: Sequence[str], known: Sequence[str],
 
 def parse_relation(text: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> Relation:
     """Text to Relation; every name is a field, a derivative of one, a parameter or a coordinate."""
+    parse_sides(text)  # refuses what is not text, or too long to remember
+    return _parsed(text, tuple(fields), tuple(axes), tuple(parameters))
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, fields: tuple[str, ...], axes: tuple[str, ...], parameters: tuple[str, ...]) -> Relation:
     import sympy
 
     sides = parse_sides(text)

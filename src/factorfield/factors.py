@@ -7,14 +7,14 @@ order factors are visited (the method).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.basis import Tensor
+from factorfield.basis import Orders, Tensor
 from factorfield.domain import Points
 from factorfield.equation import evaluate_coefficient
 from factorfield.gaussian import LOG_TWO_PI
@@ -30,14 +30,16 @@ ROWS_PER_BLOCK = 2048
 class FactorGroup:
     """N factors that share a relation.
 
-    `rows[j]` (N, block size) is the design of functional j and `blocks[j]` the weights it reads; hidden units
-    of a wide ansatz share one array.
+    Functional j is zeta_j = rows[j] w[blocks[j]]; hidden units of a wide ansatz share one array. Where all points lie
+    on a face (labels at t = 0, a boundary) rows factorise: `rows[j]` (N, k) holds only the features along the face and
+    `shared` (k, block size) what they have in common, so that the group costs k rows instead of N.
     """
 
     name: str
     relation: LatentRelation
     rows: tuple[Array, ...]
     blocks: tuple[slice, ...]
+    shared: Array | None
     target: Array
     sigma: Array
     parameters: Mapping[str, float]
@@ -49,41 +51,64 @@ class FactorGroup:
 
     @property
     def nbytes(self) -> int:
-        return sum({id(rows): rows.nbytes for rows in self.rows}.values())
+        held = {id(rows): rows.nbytes for rows in self.rows}
+        return sum(held.values()) + (0 if self.shared is None else self.shared.nbytes)
+
+    def dense_rows(self, functional: int) -> Array:
+        """Rows (N, block size) of one functional."""
+        return self.rows[functional] if self.shared is None else self.rows[functional] @ self.shared
+
+    def _short(self, weights: Array, block: slice) -> Array:
+        """What the rows multiply: the block's weights, or their few combinations that a face can see."""
+        return weights[block] if self.shared is None else self.shared @ weights[block]
 
     def project(self, weights: Array) -> Array:
-        """zeta = B w, shape (N, functionals)."""
-        return np.column_stack([rows @ weights[block] for rows, block in zip(self.rows, self.blocks, strict=True)])
+        """zeta, shape (N, functionals)."""
+        short = {block.start: self._short(weights, block) for block in self.blocks}
+        pairs = zip(self.rows, self.blocks, strict=True)
+        return np.column_stack([rows @ short[block.start] for rows, block in pairs])
 
-    def pull_back(self, slopes: Array, size: int, out: Array | None = None) -> Array:
-        """Rows of the linearised factors in weight space: sum_j slopes_j * rows_j, shape (N, size)."""
-        jacobian = np.zeros((len(slopes), size)) if out is None else out
-        for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
-            jacobian[:, block] += slopes[:, j, None] * rows
+    def pull_back(self, slopes: Array, size: int, chosen: slice = slice(None)) -> Array:
+        """Rows of the linearised factors in weight space, sum_j slopes_j * rows_j: (chosen factors, size)."""
+        parts = self.combined(slopes, chosen)
+        if self.shared is None and list(parts) == [(0, size)]:
+            return parts[0, size]
+        jacobian = np.zeros((len(slopes), size))
+        for (low, high), left in parts.items():
+            jacobian[:, low:high] = left if self.shared is None else left @ self.shared
         return jacobian
 
-    def part(self, chosen: slice) -> FactorGroup:
-        """Some of the factors (views, no copies)."""
-        return FactorGroup(
-            self.name, self.relation, tuple(rows[chosen] for rows in self.rows), self.blocks,
-            self.target[chosen], self.sigma[chosen], self.parameters,
-            {name: x[chosen] for name, x in self.points.items()},
-        )  # fmt: skip
+    def combined(self, slopes: Array, chosen: slice = slice(None)) -> dict[tuple[int, int], Array]:
+        """sum_j slopes_j * rows_j for every block of weights, without the shared part."""
+        parts: dict[tuple[int, int], Array] = {}
+        term = np.empty_like(self.rows[0][chosen])
+        for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
+            key = (block.start, block.stop)
+            if key not in parts:
+                parts[key] = slopes[:, j, None] * rows[chosen]
+            elif term.shape == rows[chosen].shape:
+                np.multiply(slopes[:, j, None], rows[chosen], out=term)
+                parts[key] += term
+            else:
+                parts[key] += slopes[:, j, None] * rows[chosen]
+        return parts
 
     def log_likelihood(self, weights: Array) -> float:
         value = self.relation.value(self.project(weights), self.parameters, self.points)
-        misfit = (value - self.target) / self.sigma
-        return float(-0.5 * misfit @ misfit - np.sum(np.log(self.sigma)) - 0.5 * self.count * LOG_TWO_PI)
+        return self._level((value - self.target) / self.sigma)
 
     def log_likelihood_gradient(self, weights: Array) -> tuple[float, Array]:
         value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
         misfit = (value - self.target) / self.sigma
-        level = float(-0.5 * misfit @ misfit - np.sum(np.log(self.sigma)) - 0.5 * self.count * LOG_TWO_PI)
         gradient = np.zeros(len(weights))
         pull = -misfit / self.sigma
         for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
-            gradient[block] += (slopes[:, j] * pull) @ rows
-        return level, gradient
+            part = (slopes[:, j] * pull) @ rows
+            gradient[block] += part if self.shared is None else part @ self.shared
+        return self._level(misfit), gradient
+
+    def _level(self, misfit: Array) -> float:
+        return float(-0.5 * misfit @ misfit - np.sum(np.log(self.sigma)) - 0.5 * self.count * LOG_TWO_PI)
 
 
 def build_group(
@@ -97,17 +122,21 @@ def build_group(
 ) -> FactorGroup:
     """Evaluate the features a relation reads at the given points."""
     count = len(next(iter(points.values())))
-    made: dict[tuple[int, tuple[object, ...]], Array] = {}
-    rows, blocks = [], []
-    for functional in relation.functionals:
-        latent = representation.latents[functional.latent]
-        key = (id(latent.basis), functional.terms)
-        if key not in made:
-            made[key] = functional_rows(functional, latent.basis, points, parameters)
-        rows.append(made[key])
-        blocks.append(latent.block)
+    latents = [representation.latents[functional.latent] for functional in relation.functionals]
+    fixed = tuple(name for name, x in points.items() if np.ptp(x) == 0.0)
+    one_basis = len({id(latent.basis) for latent in latents}) == 1
+    shared = None
+    if one_basis and fixed and face_size(relation.functionals, latents[0].basis, fixed) < count:
+        lefts, shared = face_rows(relation.functionals, latents[0].basis, points, parameters, fixed)
+    else:
+        made: dict[tuple[int, tuple[object, ...]], Array] = {}
+        for functional, latent in zip(relation.functionals, latents, strict=True):
+            key = (id(latent.basis), functional.terms)
+            if key not in made:
+                made[key] = functional_rows(functional, latent.basis, points, parameters)
+        lefts = [made[id(latent.basis), f.terms] for f, latent in zip(relation.functionals, latents, strict=True)]
     return FactorGroup(
-        name, relation, tuple(rows), tuple(blocks),
+        name, relation, tuple(lefts), tuple(latent.block for latent in latents), shared,
         np.broadcast_to(np.asarray(target, float), (count,)), np.broadcast_to(np.asarray(sigma, float), (count,)),
         dict(parameters), dict(points),
     )  # fmt: skip
@@ -129,6 +158,52 @@ def functional_rows(functional: Functional, basis: Tensor, points: Points, param
     return result
 
 
+def face_size(functionals: Sequence[Functional], basis: Tensor, fixed: Sequence[str]) -> int:
+    """How many combinations of weights the functionals can see on a face."""
+    across = {split_orders(orders, fixed)[0] for functional in functionals for orders, _ in functional.terms}
+    free = [size for axis, size in zip(basis.axes, basis.shape, strict=True) if axis not in fixed]
+    return len(across) * int(np.prod(free, dtype=int))
+
+
+def split_orders(orders: Orders, fixed: Sequence[str]) -> tuple[Orders, Orders]:
+    """Derivatives across the face and along it."""
+    across = tuple((axis, times) for axis, times in orders if axis in fixed)
+    return across, tuple((axis, times) for axis, times in orders if axis not in fixed)
+
+
+def face_rows(
+    functionals: Sequence[Functional],
+    basis: Tensor,
+    points: Points,
+    parameters: Mapping[str, float],
+    fixed: Sequence[str],
+) -> tuple[list[Array], Array]:
+    """Rows on a face as left_j @ shared: features along the face, times the basis contracted across it."""
+    along = Tensor({axis: family for axis, family in basis.families.items() if axis not in fixed})
+    across = list(
+        dict.fromkeys(split_orders(orders, fixed)[0] for functional in functionals for orders, _ in functional.terms)
+    )
+    count, width = len(next(iter(points.values()))), along.raw_size
+    shared = []
+    for orders in across:
+        field = (np.eye(basis.raw_size) if basis.rotation is None else basis.rotation).reshape(*basis.shape, -1)
+        for axis in reversed(basis.axes):  # contract the fixed axes, last first so that positions stay valid
+            if axis in fixed:
+                family = basis.families[axis](points[axis][:1], dict(orders).get(axis, 0))[0]
+                field = np.tensordot(family, field, axes=(0, basis.axes.index(axis)))
+        shared.append(field.reshape(width, basis.size))
+    lefts = []
+    for functional in functionals:
+        left = np.zeros((count, width * len(across)))
+        for orders, coefficient in functional.terms:
+            normal, tangent = split_orders(orders, fixed)
+            at = width * across.index(normal)
+            factor = np.reshape(evaluate_coefficient(coefficient, parameters, points), (-1, 1))
+            left[:, at : at + width] += factor * along.rows(points, tangent, count)
+        lefts.append(left)
+    return lefts, np.concatenate(shared)
+
+
 # -- linearisation in the space of functionals
 
 
@@ -139,6 +214,7 @@ class Linearised:
     value: Array
     slopes: Array
     excess: Array
+    explained: Array  # variance that the line carries: slopes' covariance slopes
 
 
 def linearise(
@@ -156,11 +232,13 @@ def linearise(
     """
     if rule == "taylor" or covariance is None or relation.is_linear:
         value, slopes = relation.value_and_gradient(mean, parameters, coordinates)
-        return Linearised(value, slopes, np.zeros_like(value))
+        zero = np.zeros_like(value)
+        carried = zero if covariance is None else np.einsum("...i,...ij,...j->...", slopes, covariance, slopes)
+        return Linearised(value, slopes, zero, carried)
     activation = relation.is_activation
     if activation is not None:
         value, slope, excess = activation.linearise(mean[..., 0], covariance[..., 0, 0])
-        return Linearised(value, slope[..., None], excess)
+        return Linearised(value, slope[..., None], excess, slope**2 * covariance[..., 0, 0])
     return _cubature(relation, mean, covariance, parameters, coordinates)
 
 
@@ -184,7 +262,7 @@ def _cubature(
         second += weight * (shifted - centre) ** 2
         slopes += weight * gradient
     explained = np.einsum("...i,...ij,...j->...", slopes, covariance, slopes)
-    return Linearised(centre + value, slopes, np.maximum(second - value**2 - explained, 0.0))
+    return Linearised(centre + value, slopes, np.maximum(second - value**2 - explained, 0.0), explained)
 
 
 def symmetric_rule(size: int) -> tuple[Array, Array]:

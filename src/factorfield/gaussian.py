@@ -144,6 +144,17 @@ class Dense:
         """log det of the precision."""
         return 2.0 * float(np.sum(np.log(np.diag(self.cholesky))))
 
+    def whiten(self, columns: Array) -> Array:
+        """X with X'X = columns' covariance columns."""
+        return linalg.blas.dtrsm(1.0, self.cholesky, columns, lower=1)
+
+    def stretch(self, columns: Array) -> Array:
+        """X with X'X = columns' precision columns."""
+        return linalg.blas.dtrmm(1.0, self.cholesky, columns, lower=1, trans_a=1)
+
+    def dense(self) -> Dense:
+        return self
+
     def kl(self, other: Dense) -> float:
         """KL(self || other), both proper."""
         whitened = other.cholesky.T @ self.root
@@ -213,8 +224,63 @@ class SquareRoot:
     def log_determinant(self) -> float:
         return 2.0 * float(np.sum(np.log(np.abs(np.diag(self.factor)))))
 
+    def whiten(self, columns: Array) -> Array:
+        return linalg.blas.dtrsm(1.0, self.factor, columns, trans_a=1)
+
+    def stretch(self, columns: Array) -> Array:
+        return linalg.blas.dtrmm(1.0, self.factor, columns)
+
     def dense(self) -> Dense:
         return Dense(self.factor.T @ self.factor, self.factor.T @ self.target)
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """exp(-1/2 |x|^2 - 1/2 |rows x - target|^2) with fewer rows than unknowns: everything through the rows' SVD.
+
+    rows = U diag(strength) directions, with `directions` (n, size) orthonormal; `shift` (n,) is U' target.
+    """
+
+    directions: Array
+    strength: Array
+    shift: Array
+
+    @staticmethod
+    def from_rows(rows: Array, target: Array) -> LowRank:
+        left, strength, directions = linalg.svd(rows, full_matrices=False, check_finite=False)
+        return LowRank(directions, strength, left.T @ target)
+
+    @property
+    def mean(self) -> Array:
+        return (self.strength / (1.0 + self.strength**2) * self.shift) @ self.directions
+
+    @cached_property
+    def root(self) -> Array:
+        """The symmetric square root of the covariance."""
+        return np.eye(self.directions.shape[1]) - (self.directions.T * self._loss) @ self.directions
+
+    @property
+    def _loss(self) -> Array:
+        return 1.0 - 1.0 / np.sqrt(1.0 + self.strength**2)
+
+    @property
+    def variance(self) -> Array:
+        return 1.0 - (self.strength**2 / (1.0 + self.strength**2)) @ self.directions**2
+
+    @property
+    def log_determinant(self) -> float:
+        return float(np.sum(np.log1p(self.strength**2)))
+
+    def whiten(self, columns: Array) -> Array:
+        return columns - self.directions.T @ (self._loss[:, None] * (self.directions @ columns))
+
+    def stretch(self, columns: Array) -> Array:
+        gain = np.sqrt(1.0 + self.strength**2) - 1.0
+        return columns + self.directions.T @ (gain[:, None] * (self.directions @ columns))
+
+    def dense(self) -> Dense:
+        precision = np.eye(self.directions.shape[1]) + (self.directions.T * self.strength**2) @ self.directions
+        return Dense(precision, (self.strength * self.shift) @ self.directions)
 
 
 def inverse_triangular(matrix: Array, lower: bool) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,6 +161,12 @@ class LatentRelation:
 
 def substitute(relation: Relation, forms: Mapping[str, Form]) -> LatentRelation:
     """Write a relation in functionals of the latents: chain rule for the ansatz, then merging."""
+    return _substituted(relation, tuple(forms.items()))
+
+
+@lru_cache(maxsize=256)  # a sweep builds the same relation for every row: SymPy's work is done once
+def _substituted(relation: Relation, items: tuple[tuple[str, Form], ...]) -> LatentRelation:
+    forms = dict(items)
     builder = _ChainRule(forms)
     replacements = {symbol: builder.jet(jet) for symbol, jet in relation.jets.items()}
     unknown = [name for name in relation.parameters if name in forms]

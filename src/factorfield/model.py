@@ -127,6 +127,9 @@ def default_model(
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
     parts += [(name, Tensor({}), coefficient_form(name, u.positive)) for name, u in problem.unknowns.items()]
     representation = Representation.build(parts)
+    everywhere = int(np.prod([points[name] for name in problem.domain.names]))
+    observed = sum(len(s.target) for s in problem.statements if s.points is not None)
+    check_memory(representation.size, everywhere * len(problem.equations) + observed)
     groups = tuple(
         _statement_group(problem, representation, statement, points, scale) for statement in problem.statements
     )
@@ -311,6 +314,30 @@ def _time_degree(problem: Problem, modes: Mapping[str, int]) -> int:
             symbol = complex(-rate / lead) ** (1.0 / order)
             degree = max(degree, 12.0 + 0.6 * abs(symbol.imag) * horizon + 2.0 * np.sqrt(abs(symbol.real) * horizon))
     return int(np.ceil(min(degree, 200.0)))
+
+
+# -- memory
+
+
+def check_memory(weights: int, rows: int) -> None:
+    """Refuse a model that cannot fit before anything of its size is allocated."""
+    needed = 8 * (rows * weights + 4 * weights**2)
+    free = available_memory()
+    if needed > free:
+        raise ProblemError(
+            f"expected a model of at most {free / 2**30:.1f} GiB (the memory available), received "
+            f"{needed / 2**30:.1f} GiB ({weights} weights, {rows} rows of features); try fewer modes, fewer points or a shorter horizon"
+        )
+
+
+def available_memory() -> int:
+    """Bytes the system can give; a very large number where it does not say."""
+    try:
+        with open("/proc/meminfo") as lines:
+            entries = dict(line.split(":", 1) for line in lines)
+        return int(entries["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 1 << 50
 
 
 # -- points against features

@@ -9,7 +9,6 @@ and everything here is in physical units.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ from factorfield.basis import Fourier, RankRule, Tensor, decorrelate
 from factorfield.domain import TIME, Periodic
 from factorfield.equation import Relation, evaluate_coefficient
 from factorfield.errors import expected
-from factorfield.factors import FactorGroup, build_group, functional_rows
+from factorfield.factors import ROWS_PER_BLOCK, build_group, functional_rows
 from factorfield.gaussian import Diagonal
 from factorfield.latent import Functional, without_curvature
-from factorfield.model import Model
+from factorfield.model import Model, check_memory
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
 
@@ -78,6 +77,7 @@ def paper_model(
     second_draw = problem.domain.stratified(counts, rng)
     sigma = residual_noise / basis_time
     basis = Tensor(families)
+    check_memory(basis.size * len(weights), 2 * (counts[TIME] * counts[axis] + len(kept.target)))
     if rotation:
         gram = _gram(equation.relation, problem, basis, kept.points or {}, second_draw, label_noise, sigma)
         basis = basis.rotated(decorrelate(gram, rule))
@@ -88,12 +88,13 @@ def paper_model(
     if not curvature:
         residual = without_curvature(residual)
     assert kept.points is not None
-    where = {name: np.concatenate([kept.points[name], collocation[name]]) for name in problem.domain.names}
     constants = problem.constants
-    physics = build_group("equation", residual, representation, where, 0.0, sigma, constants)
     labelled = representation.read(kept.relation)
-    values = build_group("observations", labelled, representation, kept.points, kept.target, label_noise, constants)
-    groups = (physics, _sharing_rows(values, physics))
+    groups = (
+        build_group("equation", residual, representation, collocation, 0.0, sigma, constants),
+        build_group("equation at the labels", residual, representation, kept.points, 0.0, sigma, constants),
+        build_group("observations", labelled, representation, kept.points, kept.target, label_noise, constants),
+    )
     settings: dict[str, Any] = {
         "model": "paper", "modes": chosen, "collocation": counts, "labels": len(kept.target), "width": len(weights),
         **noises, "rotation": rotation, "rank_rule": rule, "curvature": curvature, "variant": variant, "seed": seed,
@@ -149,16 +150,6 @@ def _reaction(relation: Relation) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _sharing_rows(values: FactorGroup, physics: FactorGroup) -> FactorGroup:
-    """Labelled points come first among the equation's points: their value rows are stored once."""
-    wanted = {functional: index for index, functional in enumerate(physics.relation.functionals)}
-    shared = []
-    for functional, rows in zip(values.relation.functionals, values.rows, strict=True):
-        index = wanted.get(functional)
-        shared.append(rows if index is None else physics.rows[index][: len(rows)])
-    return replace(values, rows=tuple(shared))
-
-
 def _thinned(data: Statement, labels: int) -> Statement:
     """Every n-th observation, so that about `labels` remain."""
     step = max(1, len(data.target) // labels)
@@ -190,7 +181,18 @@ def _gram(
     label_noise: float, sigma: float,
 ) -> Array:  # fmt: skip
     """G = A_D'A_D / eps_D^2 + A_C'A_C / eps_C^2, A_C the derivative terms of the equation's linear part."""
-    terms = tuple((jet.orders, c) for jet, c in relation.linear_part.items() if jet.orders)
-    residual = functional_rows(Functional("z", terms), basis, points, problem.constants) / sigma
-    value = basis.rows(labels) / label_noise
-    return value.T @ value + residual.T @ residual
+    gram = np.zeros((basis.size, basis.size))
+    derivatives = tuple((jet.orders, c) for jet, c in relation.linear_part.items() if jet.orders)
+    value = (((), sympy_one()),)
+    for terms, where, noise in ((derivatives, points, sigma), (value, labels, label_noise)):
+        for start in range(0, len(where[TIME]), ROWS_PER_BLOCK):
+            part = {name: x[start : start + ROWS_PER_BLOCK] for name, x in where.items()}
+            rows = functional_rows(Functional("z", terms), basis, part, problem.constants) / noise
+            gram += rows.T @ rows
+    return gram
+
+
+def sympy_one() -> Any:
+    import sympy
+
+    return sympy.Integer(1)

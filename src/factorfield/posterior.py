@@ -160,12 +160,14 @@ class GaussianPosterior:
             flat = self.problem.domain.tensor(grid)
             means = self._grid_means(atoms, grid, self.mean)
             covariance = self._grid_covariance(atoms, grid)
+        if len(atoms) == 1 and relation.functionals[0].is_value:
+            line = linearise(relation, means.T, covariance.transpose(2, 0, 1), self.problem.constants, flat)
+            return line.value, np.maximum(line.explained, 0.0) + line.excess
         combine = self._combination(relation, atoms, flat)
         zeta = np.einsum("nja,an->nj", combine, means)
         spread = np.einsum("nja,abn,nkb->njk", combine, covariance, combine)
         line = linearise(relation, zeta, spread, self.problem.constants, flat)
-        explained = np.einsum("nj,njk,nk->n", line.slopes, spread, line.slopes)
-        return line.value, np.maximum(explained, 0.0) + line.excess
+        return line.value, np.maximum(line.explained, 0.0) + line.excess
 
     def _atoms(self, relation: LatentRelation) -> list[Atom]:
         found = [(f.latent, orders) for f in relation.functionals for orders, _ in f.terms]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.activation import Variant
+from factorfield.continuation import stages
 from factorfield.errors import expected
 from factorfield.methods import Report
 from factorfield.methods.mean_field_layout import Layout, lay_out
@@ -26,7 +27,6 @@ from factorfield.solution import Solution, Status
 Array = NDArray[np.float64]
 Schedule = Literal["mixed", "data", "equation", "data then equation"]
 Input = Literal["cavity", "belief"]
-CONTINUATION = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class MeanField:
         trace: dict[str, Any] = {"max_kl": [], "rejected": 0, "passes": []}
         kinks = settings["variant"] == "exact"
         status = Status("converged")
-        stages = self._stages(model, settings["continuation"], layout)
-        for index, (stage_model, chosen) in enumerate(stages):
+        passes = self._stages(model, layout)
+        for index, (stage_model, chosen) in enumerate(passes):
             layout = layout.with_parameters(stage_model)
 
             def progress(epoch: int, kl: float, index: int = index) -> None:
                 if report is not None:
-                    text = f"pass {index + 1}/{len(stages)}, epoch {epoch}, max KL {kl:.1e}"
-                    report(text, (index + min(epoch / self.epochs, 1.0)) / len(stages))
+                    text = f"pass {index + 1}/{len(passes)}, epoch {epoch}, max KL {kl:.1e}"
+                    report(text, (index + min(epoch / self.epochs, 1.0)) / len(passes))
 
             status = self._pass(layout, messages, chosen, rng, kinks, trace, progress)
             if status == "diverged":
@@ -111,18 +111,8 @@ class MeanField:
             "method_seed": self.seed,
         }  # fmt: skip
 
-    def _stages(self, model: Model, parameter: str | None, layout: Layout) -> list[tuple[Model, NDArray[np.int64]]]:
+    def _stages(self, model: Model, layout: Layout) -> list[tuple[Model, NDArray[np.int64]]]:
         """(model, factors to visit) of each pass."""
-        models = [model]
-        if parameter is not None:
-            constants = model.problem.constants
-            if parameter not in constants:
-                raise expected(
-                    f"continuation in one of the constants {', '.join(constants) or '(none)'}",
-                    parameter,
-                    "continuation=''",
-                )
-            models = [model.with_parameters(**{parameter: share * constants[parameter]}) for share in CONTINUATION]
         data, equation = layout.factors(False), layout.factors(True)
         parts = {
             "mixed": [np.arange(len(data) + len(equation))],
@@ -130,7 +120,7 @@ class MeanField:
             "equation": [equation],
             "data then equation": [data, equation],
         }[self.schedule]
-        return [(stage, part) for stage in models for part in parts]
+        return [(stage, part) for stage in stages(model, self.continuation) for part in parts]
 
     def _pass(
         self, layout: Layout, messages: Messages, chosen: NDArray[np.int64], rng: np.random.Generator, kinks: bool,

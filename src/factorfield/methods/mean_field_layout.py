@@ -131,9 +131,9 @@ def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
     touched: list[list[tuple[int, int]]] = []
     for g, group in enumerate(groups):
         rows = np.flatnonzero(group_of == g)
-        for j, (matrix, block) in enumerate(zip(group.rows, group.blocks, strict=True)):
-            width = matrix.shape[1]
-            starts[rows, j] = where[id(matrix)] + width * np.arange(group.count)
+        for j, block in enumerate(group.blocks):
+            width = block.stop - block.start
+            starts[rows, j] = where[g][j] + width * np.arange(group.count)
             offsets[g, j], lengths[g, j] = block.start, width
         touched.append(list(dict.fromkeys((b.start, b.stop - b.start) for b in group.blocks)))
     blocks = _stacked([np.array(t, np.int64) for t in touched], 0)
@@ -158,28 +158,26 @@ def _activation(model: Model) -> PiecewiseExponential:
     return next(iter(bent), PiecewiseExponential())
 
 
-def _design(groups: Sequence[FactorGroup]) -> tuple[Array, dict[int, int]]:
-    """All rows in one flat array; rows shared between functionals or groups are stored once."""
-    matrices: dict[int, Array] = {id(m): m for group in groups for m in group.rows}
-    roots = {key: m for key, m in matrices.items() if not any(_view_of(m, o) for o in matrices.values() if o is not m)}
-    where, position = {}, 0
-    for key, matrix in roots.items():
-        where[key] = position
-        position += matrix.size
-    for key, matrix in matrices.items():
-        if key not in where:
-            parent = next(o for o in roots.values() if _view_of(matrix, o))
-            where[key] = where[id(parent)]
+def _design(groups: Sequence[FactorGroup]) -> tuple[Array, list[list[int]]]:
+    """All rows in one flat array, and where the rows of each group's functionals start; shared rows are stored once."""
+    where: dict[tuple[int, int], int] = {}
+    starts: list[list[int]] = []
+    pieces: list[tuple[int, FactorGroup, int]] = []
+    position = 0
+    for group in groups:
+        starts.append([])
+        for j, rows in enumerate(group.rows):
+            key = (id(rows), id(group.shared))
+            if key not in where:
+                where[key] = position
+                pieces.append((position, group, j))
+                position += group.count * (group.blocks[j].stop - group.blocks[j].start)
+            starts[-1].append(where[key])
     design = np.empty(position)
-    for key, matrix in roots.items():
-        design[where[key] : where[key] + matrix.size] = matrix.ravel()
-    return design, where
-
-
-def _view_of(part: Array, whole: Array) -> bool:
-    """Whether `part` is the leading rows of `whole` in memory."""
-    same_start = part.__array_interface__["data"][0] == whole.__array_interface__["data"][0]
-    return same_start and part.shape[1] == whole.shape[1] and len(part) < len(whole)
+    for at, group, j in pieces:
+        rows = group.dense_rows(j)
+        design[at : at + rows.size] = rows.ravel()
+    return design, starts
 
 
 def _form(model: Model, group: FactorGroup) -> Form:
