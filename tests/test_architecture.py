@@ -26,6 +26,7 @@ LEVELS = [
     {"progress", "solve"},
     {"plotting", "report"},
     {"experiments"},
+    {"cli_data"},
     {"cli"},
 ]
 

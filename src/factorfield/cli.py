@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from factorfield.cli_data import app as data_app
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
 from factorfield.version import __version__
 
@@ -28,6 +29,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Differential equations and noisy measurements, solved together with honest uncertainty.",
 )
+
+
+app.add_typer(data_app, name="data")
 
 
 def _version(value: bool) -> None:
@@ -78,7 +82,7 @@ def solve(
     if plot is not None:
         check_picture(plot)
     chosen = methods.get(method)
-    posed = problems.get(problem, **dict(_assignment(text) for text in set_ or []))
+    posed = problems.get(problem, **dict(assignment(text) for text in set_ or []))
     begin = time.perf_counter()
     built = _model(posed, model)
     modelled = time.perf_counter()
@@ -116,7 +120,7 @@ def _model(problem: Problem, name: str) -> Model:
     return builders[name](problem)
 
 
-def _assignment(text: str) -> tuple[str, Any]:
+def assignment(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
         raise expected("--set name=value", text, "--set nu=0.05")

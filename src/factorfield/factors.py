@@ -8,7 +8,7 @@ order factors are visited (the method).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -92,6 +92,13 @@ class FactorGroup:
             else:
                 parts[key] += slopes[:, j, None] * rows[chosen]
         return parts
+
+    def part(self, chosen: NDArray[np.int64]) -> FactorGroup:
+        """Some of the factors."""
+        return replace(
+            self, rows=tuple(rows[chosen] for rows in self.rows), target=self.target[chosen], sigma=self.sigma[chosen],
+            points={name: x[chosen] for name, x in self.points.items()},
+        )  # fmt: skip
 
     def log_likelihood(self, weights: Array) -> float:
         value = self.relation.value(self.project(weights), self.parameters, self.points)

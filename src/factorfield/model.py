@@ -326,7 +326,8 @@ def check_memory(weights: int, rows: int) -> None:
     if needed > free:
         raise ProblemError(
             f"expected a model of at most {free / 2**30:.1f} GiB (the memory available), received "
-            f"{needed / 2**30:.1f} GiB ({weights} weights, {rows} rows of features); try fewer modes, fewer points or a shorter horizon"
+            f"{needed / 2**30:.1f} GiB ({weights} weights, {rows} rows of features); "
+            "try fewer modes, fewer points or a shorter horizon"
         )
 
 

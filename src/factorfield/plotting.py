@@ -16,6 +16,8 @@ from factorfield.solution import Solution, check_writable
 if TYPE_CHECKING:
     import xarray as xr
 
+    from factorfield.data.audit import Audit
+
 BLUE, ORANGE, BLACK = "#0072B2", "#D55E00", "#222222"  # Okabe-Ito
 BAND = 1.645
 
@@ -137,3 +139,24 @@ def _data(panel: Any, solution: Solution, axis: str, fixed: str | None, value: f
         panel.plot(
             columns[axis][on_slice][::thin], columns[name][on_slice][::thin], ".", color=ORANGE, ms=3, label="data"
         )
+
+
+def plot_audit(result: Audit, path: str | os.PathLike[str]) -> None:
+    """Error against the reference and PDE residual over time, one line per row; defective rows in orange."""
+    target = check_picture(path)
+    plt = pyplot()
+    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.2), constrained_layout=True)
+        for row in result.rows:
+            colour = BLUE if row.verdict == "ok" else ORANGE
+            left.plot(result.times, np.maximum(row.errors, 1e-12), color=colour, lw=0.9)
+            right.plot(result.times[1:], np.maximum(row.residual, 1e-12), color=colour, lw=0.9)
+            if row.frozen_from is not None:
+                left.axvline(row.frozen_from, color=ORANGE, lw=0.6, ls=":")
+        left.set(yscale="log", xlabel="t", ylabel="relative error", title="against an independent solution")
+        right.set(yscale="log", xlabel="t", ylabel="RMS residual", title="PDE residual of the stored field")
+        verdict = ", ".join(result.defects) or "no defect"
+        physics = ", ".join(f"{name} = {value:g}" for name, value in result.physics.items())
+        figure.suptitle(f"{result.equation}, {physics}: {verdict}", fontsize=10)
+        figure.savefig(target, dpi=160)
+        plt.close(figure)

@@ -5,6 +5,7 @@ Everything is checked when it is built, and everything wrong raises `ProblemErro
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,6 +74,31 @@ class Observations:
         self.sigma = sigma
         self.of = of
         self.columns = columns
+
+    @staticmethod
+    def from_file(
+        path: str | os.PathLike[str],
+        *,
+        sigma: ArrayLike | str | None = None,
+        of: str | None = None,
+        **names: str | float,
+    ) -> Observations:
+        """Measurements from a CSV, NetCDF or HDF5 file with named columns.
+
+        Observations.from_file("run.csv", x="position", t=0.0, u="height", sigma=0.02): each axis and the field by
+        the name of its column, or one number; without names, the file's columns are called x, t, u, ... themselves.
+        `sigma` may name a column too.
+        """
+        from factorfield.data.columns import read_columns
+
+        wanted = [name for name in (*names.values(), sigma) if isinstance(name, str)]
+        found = read_columns(path, wanted if names else None)
+        if isinstance(sigma, str):
+            sigma = found[sigma]
+        elif not names and sigma is None and "sigma" in found:
+            sigma = found.pop("sigma")
+        columns = {ours: found[theirs] if isinstance(theirs, str) else theirs for ours, theirs in names.items()}
+        return Observations(sigma=sigma, of=of, **(columns or found))
 
     def __repr__(self) -> str:
         return f"Observations({', '.join(self.columns)}, sigma={self.sigma!r})"

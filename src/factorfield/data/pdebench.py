@@ -1,21 +1,35 @@
-"""PDEBench's published 1-D files: one row at a time, with the coordinates repaired.
+"""PDEBench's published 1-D files as xarray, a few rows at a time, with the coordinates repaired.
 
-The files store one time too many and float32 coordinates; here x = (i + 1/2)/cells and t = i/100 in float64.
+The files (4 to 8 GB) hold `tensor` (rows, times, cells) in float32, one time coordinate too many, and coordinates in
+float32. Here t and x are exact in float64, and only the rows asked for are read. A file may name its rows in a dataset
+`pdebench-row` (an excerpt); otherwise a row's name is its position.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import expected
+from factorfield.errors import expected, shortened
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.float64]
-TIME_STEP = 0.01
+PAPER_ROWS = (9394, 898, 2398, 5906, 2343, 8225, 5506, 6451, 2670, 3497)
+# attributes that tell the equations apart, and our names for them
+PHYSICS = {
+    "advection": {"beta": "b"},
+    "fisher-kpp": {"Nu": "nu", "rho": "rho"},
+    "burgers": {"Nu": "nu"},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,47 +43,111 @@ class Row:
     physics: dict[str, float]
 
 
+def open_rows(path: str | os.PathLike[str], rows: Sequence[int] | Literal["paper"] | None = None) -> xr.Dataset:
+    """Rows of a file as a Dataset `u` (row, t, x), values as stored; attributes: equation and its coefficients.
+
+    rows: positions in the file, "paper" for the paper's ten by name, or None for all of them.
+    """
+    import xarray as xr
+
+    with _opened(path) as (stored, source):
+        tensor, physics, equation = _checked_layout(stored, source)
+        names = stored["pdebench-row"][:] if "pdebench-row" in stored else np.arange(tensor.shape[0])
+        positions = _positions(rows, names, tensor.shape[0], source)
+        order = np.argsort(positions)  # HDF5 reads increasing indices only
+        values = np.empty((len(positions), *tensor.shape[1:]), tensor.dtype)
+        for index in order:
+            values[index] = tensor[positions[index]]
+        step = _time_step(stored)
+    coordinates = {
+        "row": names[positions],
+        "t": _times(values.shape[1], step),
+        "x": (np.arange(values.shape[2]) + 0.5) / values.shape[2],
+    }
+    return xr.Dataset({"u": (("row", "t", "x"), values)}, coordinates, {"equation": equation, **physics})
+
+
+def _times(count: int, step: float) -> Array:
+    """0, 1/100, 2/100, ...: a quotient of whole numbers is the nearest double, a multiple of 0.01 is not."""
+    per_unit = round(1.0 / step)
+    whole = np.arange(count, dtype=float)
+    return whole / per_unit if abs(per_unit * step - 1.0) < 1e-9 else whole * step
+
+
 def read_row(path: str | os.PathLike[str], row: int) -> Row:
-    """The row at position `row`; physics from the file's attributes (beta -> b, Nu -> nu, rho)."""
+    """The row at a position, in float64; an .npz file holds initial conditions only."""
     source = Path(path).expanduser()
-    if not source.is_file():
-        raise expected("an existing PDEBench file", str(source), "the path of a .hdf5 or .npz file")
-    return _read_npz(source, row) if source.suffix == ".npz" else _read_hdf5(source, row)
+    if source.suffix == ".npz":
+        return _read_npz(source, row)
+    data = open_rows(source, [row])
+    field = data["u"].values[0].astype(float)
+    physics = {str(name): float(value) for name, value in data.attrs.items() if name != "equation"}
+    return Row(field[0], field, data["x"].values, data["t"].values, physics)
 
 
 def _read_npz(source: Path, row: int) -> Row:
+    _check_exists(source)
     try:
         with np.load(source, allow_pickle=False) as stored:
             values = stored["u0"]
-    except (OSError, KeyError, ValueError) as problem:
-        raise expected("a .npz file with an array u0", f"{source.name} ({problem})", "another file") from None
-    initial = np.asarray(values[_checked_row(row, len(values))], float)
-    return Row(initial, None, _centres(len(initial)), np.zeros(1), {})
+    except (OSError, KeyError, ValueError, EOFError) as problem:
+        raise expected(
+            "a .npz file with an array u0", f"{source.name} ({shortened(str(problem), 60)})", "another"
+        ) from None
+    initial = np.asarray(values[_positions([row], np.arange(len(values)), len(values), source)[0]], float)
+    return Row(initial, None, (np.arange(len(initial)) + 0.5) / len(initial), np.zeros(1), {})
 
 
-def _read_hdf5(source: Path, row: int) -> Row:
+def _check_exists(source: Path) -> None:
+    if not source.is_file():
+        raise expected("an existing PDEBench file", str(source), "the path of a .hdf5 or .npz file")
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, Path]]:
     import h5py
 
+    source = Path(path).expanduser()
+    _check_exists(source)
     try:
         with h5py.File(source, "r") as stored:
-            if "tensor" not in stored:
-                raise expected(
-                    "a PDEBench file with the dataset 'tensor'", ", ".join(stored) or "an empty file", "another"
-                )
-            tensor = stored["tensor"]
-            field = np.asarray(tensor[_checked_row(row, tensor.shape[0])], float)
-            names = {"beta": "b", "Nu": "nu", "rho": "rho"}
-            physics = {names[key]: float(value) for key, value in stored.attrs.items() if key in names}
+            yield stored, source
     except OSError as problem:
-        raise expected("an HDF5 file", f"{source.name} ({str(problem)[:60]})", "downloading it again") from None
-    return Row(field[0], field, _centres(field.shape[1]), np.arange(len(field)) / round(1.0 / TIME_STEP), physics)
+        reason = shortened(str(problem), 60)
+        raise expected("a complete HDF5 file", f"{source.name} ({reason})", "downloading it again") from None
 
 
-def _centres(cells: int) -> Array:
-    return (np.arange(cells) + 0.5) / cells
+def _checked_layout(stored: Any, source: Path) -> tuple[Any, dict[str, float], str]:
+    if "tensor" not in stored or stored["tensor"].ndim != 3:
+        found = ", ".join(sorted(stored)) or "nothing"
+        raise expected("a dataset 'tensor' of rows, times and cells", f"{source.name} with {found}", "another file")
+    for equation, names in PHYSICS.items():
+        if all(name in stored.attrs for name in names):
+            return stored["tensor"], {ours: float(stored.attrs[name]) for name, ours in names.items()}, equation
+    found = ", ".join(stored.attrs) or "none"
+    raise expected("attributes beta, or Nu and rho, or Nu", f"{found} in {source.name}", "a file of a known equation")
 
 
-def _checked_row(row: int, count: int) -> int:
-    if isinstance(row, bool) or not isinstance(row, int | np.integer) or not -count <= row < count:
-        raise expected(f"a row between 0 and {count - 1}", row, "row=0")
-    return int(row)
+def _positions(rows: Any, names: NDArray[np.int64], count: int, source: Path) -> list[int]:
+    if rows is None:
+        return list(range(count))
+    if isinstance(rows, str):
+        if rows != "paper":
+            raise expected("rows as numbers, or 'paper'", rows, "rows='paper'")
+        where = {int(name): position for position, name in enumerate(names)}
+        missing = [name for name in PAPER_ROWS if name not in where]
+        if missing:
+            raise expected(f"the paper's rows in {source.name}", f"a file without row {missing[0]}", "rows=[0, 1]")
+        return [where[name] for name in PAPER_ROWS]
+    for row in rows:
+        if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < count:
+            raise expected(f"rows between 0 and {count - 1} of {source.name}", row, "row=0")
+    return [int(row) for row in rows]
+
+
+def _time_step(stored: Any) -> float:
+    """The spacing of the stored times (float32) to six digits; 0.01 in every published file."""
+    if "t-coordinate" not in stored or len(stored["t-coordinate"]) < 2:
+        return 0.01
+    times = stored["t-coordinate"][:].astype(float)
+    return float(round((times[-1] - times[0]) / (len(times) - 1), 6))
