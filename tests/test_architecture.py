@@ -11,7 +11,7 @@ import factorfield as ff
 
 SOURCE = Path(ff.__file__).parent
 LEVELS = [
-    {"version", "errors"},
+    {"version", "errors", "threads"},
     {"gaussian", "activation", "domain", "metrics", "parsing"},
     {"basis"},
     {"equation"},

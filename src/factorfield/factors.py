@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from factorfield.basis import Orders, Tensor
 from factorfield.domain import Points
@@ -24,6 +25,16 @@ from factorfield.representation import Representation
 Array = NDArray[np.float64]
 Rule = Literal["taylor", "moments"]
 ROWS_PER_BLOCK = 2048
+
+
+def times(rows: Array, vector: Array) -> Array:
+    """rows @ vector by SciPy's BLAS, as everything in the hot loops: NumPy's has threads of its own in the way."""
+    return linalg.blas.dgemv(1.0, rows.T, vector, trans=1)
+
+
+def transposed_times(rows: Array, vector: Array) -> Array:
+    """rows' vector by SciPy's BLAS."""
+    return linalg.blas.dgemv(1.0, rows.T, vector)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +71,13 @@ class FactorGroup:
 
     def _short(self, weights: Array, block: slice) -> Array:
         """What the rows multiply: the block's weights, or their few combinations that a face can see."""
-        return weights[block] if self.shared is None else self.shared @ weights[block]
+        return weights[block] if self.shared is None else times(self.shared, weights[block])
 
     def project(self, weights: Array) -> Array:
         """zeta, shape (N, functionals)."""
         short = {block.start: self._short(weights, block) for block in self.blocks}
         pairs = zip(self.rows, self.blocks, strict=True)
-        return np.column_stack([rows @ short[block.start] for rows, block in pairs])
+        return np.column_stack([times(rows, short[block.start]) for rows, block in pairs])
 
     def pull_back(self, slopes: Array, size: int, chosen: slice = slice(None)) -> Array:
         """Rows of the linearised factors in weight space, sum_j slopes_j * rows_j: (chosen factors, size)."""
@@ -110,8 +121,8 @@ class FactorGroup:
         gradient = np.zeros(len(weights))
         pull = -misfit / self.sigma
         for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
-            part = (slopes[:, j] * pull) @ rows
-            gradient[block] += part if self.shared is None else part @ self.shared
+            part = transposed_times(rows, slopes[:, j] * pull)
+            gradient[block] += part if self.shared is None else transposed_times(self.shared, part)
         return self._level(misfit), gradient
 
     def _level(self, misfit: Array) -> float:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorfield import threads
 from factorfield.domain import Domain, Interval, Periodic
 from factorfield.errors import ProblemError, expected
 from factorfield.posterior import GaussianPosterior
@@ -75,7 +76,8 @@ class Solution:
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
         observation noise to std.
         """
-        return self.posterior.predict(axes, of, noise, points)
+        with threads.suited_to(len(self.posterior.mean)):
+            return self.posterior.predict(axes, of, noise, points)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         return self.posterior.sample(count, seed=seed, of=of, **axes)

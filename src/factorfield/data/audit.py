@@ -98,12 +98,13 @@ def _audit_row(
     residual = _residual(field, times, equation, physics)
     frozen = _frozen_from(stored, exact, times)
     speed = _speed(field, times, physics["b"]) if equation == "advection" else None
+    early = float(errors[1 : EARLY_FRAMES + 1].max())
     verdict = "ok"
-    if frozen is not None:
+    if frozen is not None and (early < EARLY_ERROR or frozen <= times[EARLY_FRAMES]):
         verdict = "freeze"
     elif speed is not None and abs(speed - physics["b"]) > SPEED_TOLERANCE * abs(physics["b"]):
         verdict = "wrong speed"
-    elif float(errors[1 : EARLY_FRAMES + 1].max()) > EARLY_ERROR:
+    elif early > EARLY_ERROR:
         verdict = "wrong equation"
     return RowAudit(name, verdict, total, float(errors[-1]), residual, errors, frozen, speed)
 

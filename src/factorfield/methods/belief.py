@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import ProblemError
-from factorfield.factors import FactorGroup, Linearised, linearise
+from factorfield.factors import FactorGroup, Linearised, linearise, times, transposed_times
 from factorfield.gaussian import LOG_TWO_PI, Dense, LowRank, SquareRoot
 from factorfield.model import Model
 
@@ -170,7 +170,7 @@ def condition(model: Model, lines: Sequence[Linearised], position: Array, larges
     shift = np.zeros(size)
     for rows, target in whitened_blocks(model, lines, position):
         precision = linalg.blas.dsyrk(1.0, rows.T, beta=1.0, c=precision, lower=1, overwrite_c=1)
-        shift += target @ rows
+        shift += transposed_times(rows, target)
     if not (np.all(np.isfinite(shift)) and np.all(np.isfinite(np.diag(precision)))):
         raise ProblemError("expected finite factors, received overflow in rows / sigma; try a larger sigma")
     factor, info = linalg.lapack.dpotrf(precision, lower=1, clean=1)
@@ -204,7 +204,8 @@ def whitened_blocks(
                 rows = group.pull_back(slopes[chosen], model.size, chosen)
                 if not plain:
                     rows *= sd
-                yield rows, (group.target[chosen] - line.value[chosen]) / noise[chosen] + rows @ position
+                gap = (group.target[chosen] - line.value[chosen]) / noise[chosen]
+                yield rows, gap + times(rows, position)
         else:
             yield _reduced(group, slopes, (group.target - line.value) / noise, sd, position)
 
@@ -218,7 +219,7 @@ def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position:
     for index, (low, high) in enumerate(parts):
         left = triangular[:height, index * len(group.shared) : (index + 1) * len(group.shared)]
         rows[:, low:high] = (left @ group.shared) * sd[low:high]
-    return rows, triangular[:height, width] + rows @ position
+    return rows, triangular[:height, width] + times(rows, position)
 
 
 def laplace_evidence(model: Model, belief: Belief) -> float:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield import threads
 from factorfield.continuation import stages
 from factorfield.errors import AdviceWarning, expected
 from factorfield.factors import Linearised
@@ -78,6 +79,10 @@ class Joint:
         return "joint" if self.linearisation == "moments" else "laplace"
 
     def run(self, model: Model, report: Report | None = None) -> Solution:
+        with threads.suited_to(model.size):
+            return self._run(model, report)
+
+    def _run(self, model: Model, report: Report | None) -> Solution:
         begin = time.perf_counter()
         trace: dict[str, Any] = {"negative_log_joint": [], "free_energy": [], "iterations": 0}
         if model.is_linear:
