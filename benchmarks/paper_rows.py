@@ -26,7 +26,11 @@ PAPER = {"advection": "4.89   14.5   39.0", "fisher-kpp": "2.72   50.0   3.78"}
 
 
 def run(problem: ff.Problem, against: Any, arguments: argparse.Namespace) -> dict[str, float]:
-    options = {"curvature": not arguments.no_curvature, "variant": "exact" if arguments.exact_kinks else "paper"}
+    options: dict[str, Any] = {
+        "curvature": not arguments.no_curvature,
+        "variant": "exact" if arguments.exact_kinks else "paper",
+    }
+    options["seed"] = arguments.seed
     model = ff.paper_model(problem, **options)
     begin = time.perf_counter()
     solution = ff.solve(model, method=arguments.method)
@@ -56,6 +60,7 @@ def main() -> None:
     parser.add_argument("--method", default="mean-field")
     parser.add_argument("--speeds", default="0.1,0.4,1,2")
     parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--seed", type=int, default=0, help="of the collocation points")
     parser.add_argument("--no-curvature", action="store_true")
     parser.add_argument("--exact-kinks", action="store_true")
     arguments = parser.parse_args()

@@ -6,6 +6,7 @@ users; the paper's is in paper.py.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from factorfield.activation import Activation, Identity
 from factorfield.basis import Fourier, Tensor, family_for
 from factorfield.domain import TIME, Periodic, Points
 from factorfield.equation import Relation, evaluate_coefficient
-from factorfield.errors import ProblemError, expected
+from factorfield.errors import AdviceWarning, ProblemError, expected
 from factorfield.factors import FactorGroup, build_group
 from factorfield.gaussian import Diagonal
 from factorfield.problem import Problem, Statement, Unknown
@@ -28,6 +29,7 @@ Array = NDArray[np.float64]
 LABEL_NOISE = 0.01  # default sigma of a condition, in units of the field's scale
 RESIDUAL_NOISE = 1e-3  # default sigma of an equation, in units of its natural size (see `natural_size`)
 MOST_MODES = 16
+MOST_WEIGHTS = 1200  # of a model chosen automatically: a few seconds on a laptop
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,8 @@ def default_model(
     the data and the equation's linear part. `collocation` gives points per axis.
     """
     scale = field_scale(problem)
-    chosen = {**_chosen_modes(problem), **_checked_counts(modes, problem, "modes")}
+    given = _checked_counts(modes, problem, "modes")
+    chosen = _chosen_modes(problem, given)
     families = {name: family_for(problem.domain[name], chosen[name]) for name in problem.domain.names}
     sizes = {name: family.size for name, family in families.items()}
     points = {**{name: 2 * n for name, n in sizes.items()}, **_checked_counts(collocation, problem, "collocation")}
@@ -252,12 +255,25 @@ def observation_noise(model: Model) -> dict[str, float]:
 # -- how many modes
 
 
-def _chosen_modes(problem: Problem) -> dict[str, int]:
+def _chosen_modes(problem: Problem, given: Mapping[str, int]) -> dict[str, int]:
+    """Modes per axis: the user's where given, else from the data (space) and the equation's linear part (time)."""
     modes = {}
     for name in problem.domain.space:
-        modes[name] = _modes_from_data(problem, name) if isinstance(problem.domain[name], Periodic) else 16
-    if TIME in problem.domain:
-        modes[TIME] = _time_degree(problem, modes)
+        automatic = _modes_from_data(problem, name) if isinstance(problem.domain[name], Periodic) else 16
+        modes[name] = given.get(name, automatic)
+    if TIME in given:
+        modes[TIME] = given[TIME]
+    elif TIME in problem.domain:
+        across = int(np.prod([family_for(problem.domain[name], n).size for name, n in modes.items()], dtype=int))
+        wanted, most = _time_degree(problem, modes), max(12, MOST_WEIGHTS // (across * len(problem.fields)) - 1)
+        modes[TIME] = min(wanted, most)
+        if wanted > most:
+            warnings.warn(
+                f"the equation's fastest waves ask for degree {wanted} in time, {most} keeps the model small; "
+                "set modes={'t': ...} for more, or shorten the horizon",
+                AdviceWarning,
+                stacklevel=4,
+            )
     return modes
 
 

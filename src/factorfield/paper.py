@@ -72,9 +72,8 @@ def paper_model(
         axis: Fourier(chosen[axis], space.lower, space.length),
     }
     counts = {TIME: chosen[TIME] if speed is not None else 2 * chosen[TIME] + 1, axis: POINTS_PER_ROW}
-    rng = np.random.default_rng(seed)
-    collocation = problem.domain.stratified(counts, rng)
-    second_draw = problem.domain.stratified(counts, rng)
+    # two streams, so that the points of the factors and those of the rotation do not depend on each other's number
+    collocation, second_draw = (problem.domain.stratified(counts, np.random.default_rng([seed, k])) for k in (0, 1))
     sigma = residual_noise / basis_time
     basis = Tensor(families)
     check_memory(basis.size * len(weights), 2 * (counts[TIME] * counts[axis] + len(kept.target)))

@@ -156,13 +156,18 @@ def sampled_change(model: Model, belief: Belief, lines: Sequence[Linearised], po
     return 0.5 * float(np.sum(belief.whiten(pull[:, None]) ** 2)) + spread
 
 
-def condition(model: Model, lines: Sequence[Linearised], position: Array, largest_condition: float) -> Belief:
+def condition(
+    model: Model, lines: Sequence[Linearised], position: Array, largest_condition: float, known: Belief | None = None
+) -> Belief:
     """The belief over whitened weights given linearised factors.
 
     Through the factors' own space where they are fewer than the weights; else by Cholesky of the summed information,
-    or by QR of the rows where that would lose the digits.
+    or by QR of the rows where its condition number is larger than allowed. `known` is the same belief found with a
+    more generous limit: kept if it passes.
     """
     size = model.size
+    if known is not None and (not isinstance(known, Dense) or known.__dict__["rcond"] * largest_condition > 1.0):
+        return known
     if sum(group.count if group.shared is None else len(group.shared) for group in model.groups) < size:
         blocks = list(whitened_blocks(model, lines, position))
         return LowRank.from_rows(np.concatenate([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks]))
@@ -176,9 +181,9 @@ def condition(model: Model, lines: Sequence[Linearised], position: Array, larges
     factor, info = linalg.lapack.dpotrf(precision, lower=1, clean=1)
     norm = float(np.max(np.abs(np.diag(precision)))) * math.sqrt(size)
     rcond = linalg.lapack.dpocon(factor, norm, uplo="L")[0] if info == 0 else 0.0
-    if rcond * largest_condition > 1.0:
+    if info == 0 and rcond * largest_condition > 1.0:
         belief = Dense(precision, shift)
-        belief.__dict__["cholesky"] = factor  # the cached property, already at hand
+        belief.__dict__.update(cholesky=factor, rcond=rcond)  # the cached property, already at hand
         return belief
     root = SquareRoot(np.eye(size), np.zeros(size))
     for rows, target in whitened_blocks(model, lines, position, max(ROWS_PER_BLOCK, size)):

@@ -129,7 +129,7 @@ class Joint:
         for _ in range(self.iterations):
             lines = start or tangents(model, unwhitened(model, position))
             start = None
-            belief = condition(model, lines, position, ITERATED_CONDITION)
+            belief = condition(model, lines, position, math.inf)  # a step may be inexact, the line search judges it
             trace["iterations"] += 1
             trace["negative_log_joint"].append(merit)
             step = belief.mean - position
@@ -137,6 +137,7 @@ class Joint:
             if report is not None:
                 report(f"iteration {trace['iterations']}, promised gain {promised:.1e} nats", 0.5)
             if promised < tolerance:
+                belief = condition(model, lines, position, ITERATED_CONDITION, belief)
                 if refining:
                     trace["refinement"] = sampled_change(model, belief, lines, position)
                 return belief, True
