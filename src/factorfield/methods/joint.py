@@ -51,7 +51,7 @@ EXACT_CONDITION = (
 )
 ITERATED_CONDITION = 1e12  # a linearised one is not: Cholesky may keep four
 STARTED = 50.0  # tangents stop at a promised gain of this many tolerances when posterior linearisation follows
-REFINED = 10.0  # posterior linearisation stops at a KL of this many tolerances, over all weights together
+NEARBY = 10.0  # promised gain, in nats, below which it is worth asking whether the belief has settled already
 CONTRADICTION = 100.0  # root mean square misfit, in sigmas, from which a group is said to contradict the others
 
 
@@ -99,6 +99,10 @@ class Joint:
         settings = {**model.settings, "method": self.name, "path": type(belief).__name__}
         return Solution(posterior, status, trace, timings, settings)
 
+    def _enough(self, model: Model) -> float:
+        """The KL between successive beliefs, over all weights together, at which posterior linearisation stops."""
+        return self.tolerance * max(10.0, 0.02 * model.size)
+
     def _iterate(self, model: Model, trace: dict[str, Any], report: Report | None) -> tuple[Belief, Status]:
         position = np.zeros(model.size)
         passes = stages(model, self.continuation)
@@ -110,7 +114,7 @@ class Joint:
             tolerance = (STARTED if refining else 1.0) * self.tolerance if last else 1.0
             belief, done = self._descend(stage, position, start, trace, report, tolerance, last and refining)
             position, start = belief.mean, None
-        if refining and not trace.get("refinement", math.inf) < REFINED * self.tolerance:
+        if refining and not trace.get("refinement", math.inf) < self._enough(model):
             belief, done = self._refine(model, belief, trace, report)
         else:
             trace["log_evidence"] = laplace_evidence(model, belief)
@@ -136,11 +140,12 @@ class Joint:
             promised = 0.5 * quadratic(belief, step)  # what the linearised factors say the step gains
             if report is not None:
                 report(f"iteration {trace['iterations']}, promised gain {promised:.1e} nats", 0.5)
-            if promised < tolerance:
-                belief = condition(model, lines, position, ITERATED_CONDITION, belief)
-                if refining:
-                    trace["refinement"] = sampled_change(model, belief, lines, position)
-                return belief, True
+            near = promised < (NEARBY if refining else tolerance)
+            if near and refining:  # would the next belief, by best lines under this one, be any different?
+                trace["refinement"] = sampled_change(model, belief, lines, position)
+                near = trace["refinement"] < self._enough(model) or promised < tolerance
+            if near:
+                return condition(model, lines, position, ITERATED_CONDITION, belief), True
             length = 1.0
             while True:
                 candidate = position + length * step
@@ -167,7 +172,7 @@ class Joint:
             change = divergence(proposal, belief)
             if report is not None:
                 report(f"refinement {len(trace['free_energy'])}, KL to the last belief {change:.1e}", 0.8)
-            if change < REFINED * self.tolerance:  # the free energy is flat here: nothing left to judge
+            if change < self._enough(model):  # the free energy is flat here: nothing left to judge
                 return proposal, True
             length = 1.0
             while True:
