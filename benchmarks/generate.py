@@ -1,7 +1,7 @@
 """What does generating a file cost over merely writing its bytes?
 
-1,000 advection trajectories (1024 cells, 201 frames, float32: 0.8 GB) by `data.generate`, against numpy.save of an array
-of the same size in the same folder; alternating, medians.          python benchmarks/generate.py [FOLDER]
+1,000 advection trajectories (1024 cells, 201 frames, float32: 0.8 GB) by `data.generate`, against numpy.save of an
+array of the same size in the same folder; alternating, medians.          python benchmarks/generate.py [FOLDER]
 """
 
 from __future__ import annotations

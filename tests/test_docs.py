@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,17 @@ def test_code_block_runs(page: str, index: int, code: str, tmp_path: Path, monke
 
 def test_the_readme_has_blocks_to_run() -> None:
     assert any(page == "README.md" for page, _, _ in BLOCKS)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_example_runs(script: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "converged" in done.stdout
+
+
+def test_the_example_finds_the_true_speed(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "unknown_speed.py"
+    text = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True).stdout
+    mean, std = (float(re.search(pattern, text)[1]) for pattern in (r"speed ([\d.]+)", r"\+- ([\d.]+)"))  # type: ignore[index]
+    assert abs(mean - 0.7) < 3.5 * std and std < 0.02

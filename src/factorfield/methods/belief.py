@@ -218,7 +218,7 @@ def whitened_blocks(
 def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position: Array) -> tuple[Array, Array]:
     assert group.shared is not None
     parts = group.combined(slopes)
-    triangular = linalg.qr(np.column_stack([*parts.values(), gap]), mode="r", check_finite=False)[0]
+    triangular = np.triu(linalg.lapack.dgeqrf(np.column_stack([*parts.values(), gap]))[0])  # LAPACK stores Q below
     width, height = triangular.shape[1] - 1, min(triangular.shape[1] - 1, len(triangular))
     rows = np.zeros((height, len(sd)))
     for index, (low, high) in enumerate(parts):
