@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -306,13 +305,15 @@ def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
         MeanField(**options)
 
 
-@pytest.mark.skipif(not os.environ.get("FACTORFIELD_PDEBENCH"), reason="FACTORFIELD_PDEBENCH is not set")
-def test_papers_rows_at_b_0_4_come_out_as_in_the_paper(pdebench: Path) -> None:
-    """Four of the ten rows; `factorfield` has the same numbers for all speeds in docs/messages.md."""
-    scores = []
+def test_papers_rows_at_b_0_4_are_as_accurate_as_with_a_joint_belief(pdebench: Path) -> None:
+    """Four of the ten rows; the whole table is in docs/messages.md. Only the std suffers from independent weights."""
     for row in range(4):
         problem = ff.problems.get("advection", file=pdebench / "1D_Advection_Sols_beta0.4.hdf5", row=row)
-        solution = ff.solve(ff.paper_model(problem), method="mean-field")
-        scores.append(ff.metrics.score(solution.predict(x=problem.truth.x, t=problem.truth.t), problem.stored))
-    # joint inference of the same model gives 0.0104, 0.0572, 0.0220, 0.0480 on these rows
-    assert_allclose([s["rmse"] for s in scores], [0.0103, 0.0566, 0.0220, 0.0478], rtol=0.05)
+        model = ff.paper_model(problem)
+        grid = {"x": problem.truth.x, "t": problem.truth.t}
+        ours, joint = (
+            ff.metrics.score(ff.solve(model, method=method).predict(**grid), problem.stored)
+            for method in ("mean-field", "joint")
+        )
+        assert ours["rmse"] == pytest.approx(joint["rmse"], rel=0.1)
+        assert ours["mean_std"] < 0.7 * joint["mean_std"]
