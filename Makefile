@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 solve: $(VENV)/.installed-run
 	$(BIN)/factorfield solve heat --set nu=0.02 --set noise=0.1 --set labels=48 --set sigma=0.1 --out run.nc --plot run.png
-	$(BIN)/factorfield solve advection --set b=0.4 --method mean-field --model paper --plot paper.png
+	$(BIN)/factorfield solve advection --set b=0.4 --set row=5 --method mean-field --model paper --plot paper.png
 
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks examples

@@ -16,27 +16,31 @@ Array = NDArray[np.float64]
 CONTOUR_POINTS = 32
 
 
-def translate(u0: ArrayLike, shifts: ArrayLike, period: float = 1.0) -> Array:
+def translate(u0: ArrayLike, shifts: ArrayLike, period: float = 1.0, dtype: type = np.float64) -> Array:
     """u0(x - shift) for cell values on a periodic axis: u0 (..., cells), result (shifts, ..., cells).
 
     Cells are joined by the periodic cubic spline: fourth order where the field is smooth, and a kink stays local (a
-    Fourier shift would ring along the whole axis). In B-spline form a shift is four neighbours times four numbers.
+    Fourier shift would ring along the whole axis). In B-spline form a shift is four neighbours times four numbers;
+    `dtype` is that of this last step and of the result.
     """
     values = np.asarray(u0, float)
     cells = values.shape[-1]
     angle = 2.0 * np.pi * np.fft.rfftfreq(cells)
     spline = np.fft.irfft(np.fft.rfft(values) / ((2.0 + np.cos(angle)) / 3.0), cells)
-    padded = np.concatenate([spline[..., -2:], spline, spline, spline[..., :2]], axis=-1)
+    padded = np.concatenate([spline[..., -2:], spline, spline, spline[..., :2]], axis=-1).astype(dtype)
     steps = np.mod(-np.atleast_1d(np.asarray(shifts, float)) * cells / period, cells)  # cells to look ahead
-    result = np.empty((len(steps), *values.shape))
+    result: Array = np.empty((len(steps), *values.shape), dtype)
+    term: Array = np.empty(values.shape, dtype)
     for frame, step in zip(result, steps, strict=True):
         whole = int(step) % cells
         f = step - int(step)
-        weights = ((1.0 - f) ** 3, 3.0 * f**3 - 6.0 * f**2 + 4.0, -3.0 * f**3 + 3.0 * f**2 + 3.0 * f + 1.0, f**3)
-        np.multiply(padded[..., whole + 1 : whole + 1 + cells], weights[0] / 6.0, out=frame)
+        taps = ((1.0 - f) ** 3, 3.0 * f**3 - 6.0 * f**2 + 4.0, -3.0 * f**3 + 3.0 * f**2 + 3.0 * f + 1.0, f**3)
+        weights = [dtype(tap / 6.0) for tap in taps]
+        np.multiply(padded[..., whole + 1 : whole + 1 + cells], weights[0], out=frame)
         for neighbour in (1, 2, 3):
             start = whole + 1 + neighbour
-            frame += padded[..., start : start + cells] * (weights[neighbour] / 6.0)
+            np.multiply(padded[..., start : start + cells], weights[neighbour], out=term)
+            frame += term
     return result
 
 
