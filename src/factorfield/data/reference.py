@@ -27,7 +27,7 @@ def translate(u0: ArrayLike, shifts: ArrayLike, period: float = 1.0, dtype: type
     cells = values.shape[-1]
     angle = 2.0 * np.pi * np.fft.rfftfreq(cells)
     spline = np.fft.irfft(np.fft.rfft(values) / ((2.0 + np.cos(angle)) / 3.0), cells)
-    padded = np.concatenate([spline[..., -2:], spline, spline, spline[..., :2]], axis=-1).astype(dtype)
+    padded: Array = np.concatenate([spline[..., -2:], spline, spline, spline[..., :2]], axis=-1).astype(dtype)
     steps = np.mod(-np.atleast_1d(np.asarray(shifts, float)) * cells / period, cells)  # cells to look ahead
     result: Array = np.empty((len(steps), *values.shape), dtype)
     term: Array = np.empty(values.shape, dtype)
