@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,19 +52,20 @@ def generate(
     os.close(handle)
     try:
         with h5py.File(temporary, "w") as stored:
-            # without fill values: every byte is written once
-            tensor = stored.create_dataset("tensor", (rows, len(times), CELLS), "f4", fill_time="never")
+            offset = _allocated(stored, (rows, len(times), CELLS))
             stored["x-coordinate"] = x.astype(np.float32)
-            stored["t-coordinate"] = np.arange(len(times) + 1, dtype=np.float32) / np.float32(
-                100
-            )  # one too many, as published
+            # one time too many, as published
+            stored["t-coordinate"] = np.arange(len(times) + 1, dtype=np.float32) / np.float32(100)
             for name, stored_name in ATTRIBUTES[equation].items():
                 stored.attrs[stored_name] = float(physics[name])
+        with open(
+            temporary, "r+b"
+        ) as sink:  # plain writes into the allocated dataset: ten times faster than HDF5's own
+            sink.seek(offset)
             for start in range(0, rows, ROWS_AT_ONCE):
                 count = min(ROWS_AT_ONCE, rows - start)
                 initial = np.stack([pdebench_wave(start + i, seed)(x) for i in range(count)])
-                frames = _evolved(equation, initial, physics, times)
-                tensor.write_direct(frames, dest_sel=np.s_[start : start + count])
+                sink.write(_evolved(equation, initial, physics, times).data)
                 if report is not None:
                     report(start + count, rows)
         os.replace(temporary, target)
@@ -71,6 +73,18 @@ def generate(
         Path(temporary).unlink(missing_ok=True)
         raise
     return target
+
+
+def _allocated(stored: Any, shape: tuple[int, ...]) -> int:
+    """Create the float32 dataset `tensor`, allocated but not filled; returns where its bytes begin in the file."""
+    import h5py
+
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    space = h5py.h5s.create_simple(shape)
+    dataset = h5py.h5d.create(stored.id, b"tensor", h5py.h5t.IEEE_F32LE, space, properties)
+    return int(dataset.get_offset())
 
 
 def _evolved(equation: str, initial: Array, physics: dict[str, float], times: Array) -> NDArray[np.float32]:
