@@ -23,7 +23,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
         times: dict[str, list[float]] = {"generate": [], "save": []}
         array = np.random.default_rng(0).random((ROWS, 201, 1024), dtype=np.float32)
-        for run in range(5):  # a new file each time: ours is written under a temporary name, so its pages are always new
+        for run in range(5):  # new files on both sides: ours starts under a temporary name, on new pages
             own, plain = Path(folder) / f"own{run}.hdf5", Path(folder) / f"plain{run}.npy"
             begin = time.perf_counter()
             generate("advection", own, ROWS, {"b": 0.4})

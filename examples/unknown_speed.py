@@ -1,6 +1,6 @@
 """How fast does a wave travel? Its speed, with an interval, from 200 scattered noisy observations.
 
-    python examples/unknown_speed.py
+python examples/unknown_speed.py
 """
 
 from __future__ import annotations

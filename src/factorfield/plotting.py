@@ -149,7 +149,7 @@ def plot_audit(result: Audit, path: str | os.PathLike[str]) -> None:
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.2), constrained_layout=True)
         for row in result.rows:
             colour = BLUE if row.verdict == "ok" else ORANGE
-            left.plot(result.times, np.maximum(row.errors, 1e-12), color=colour, lw=0.9)
+            left.plot(result.times[1:], np.maximum(row.errors[1:], 1e-12), color=colour, lw=0.9)
             right.plot(result.times[1:], np.maximum(row.residual, 1e-12), color=colour, lw=0.9)
             if row.frozen_from is not None:
                 left.axvline(row.frozen_from, color=ORANGE, lw=0.6, ls=":")
