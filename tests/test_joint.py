@@ -177,14 +177,13 @@ def nonlinear_models() -> dict[str, ff.Model]:
 @pytest.mark.parametrize("name", nonlinear_models())
 def test_laplace_ends_at_a_maximum_of_the_log_joint(name: str) -> None:
     model = nonlinear_models()[name]
-    solution = ff.solve(model, method="laplace", tolerance=1e-10, iterations=300)
-    _, gradient = model.log_joint_gradient(solution.posterior.weight_mean)
+    solution = ff.solve(model, method="laplace", tolerance=1e-10, iterations=300, continuation="")
+    merit = solution.trace["negative_log_joint"]
+    assert len(merit) > 2 and np.all(np.diff(merit) <= 0.0)  # no step ever raises it
     if name == "burgers":  # in units of the posterior's own standard deviations the slope is gone
+        _, gradient = model.log_joint_gradient(solution.posterior.weight_mean)
         assert np.max(np.abs(gradient * solution.posterior.weight_std)) < 1e-5
     # (g' jumps at 0, and with it the log joint of a bent field: there the maximum may sit on a jump)
-    merit = solution.trace["negative_log_joint"]
-    last = merit[merit.index(max(merit[-2:])) :] if model.settings.get("continuation") else merit
-    assert np.all(np.diff(last) <= 1e-9 * np.abs(last[0]))  # steps never raise it
 
 
 @pytest.mark.parametrize("name", nonlinear_models())
@@ -300,7 +299,7 @@ def test_an_unknown_growth_rate_is_found_with_its_interval() -> None:
     )  # fmt: skip
     a = ff.solve(problem).parameters["a"]
     assert a["mean"] == pytest.approx(0.7, abs=4 * a["std"]) and 1e-4 < a["std"] < 0.02
-    assert a["interval"][0] < 0.7 < a["interval"][1] or abs(a["mean"] - 0.7) < 3 * a["std"]
+    assert a["interval"][0] < a["mean"] < a["interval"][1]
 
 
 @pytest.mark.parametrize("rho", [1.0, 5.0, 10.0])

@@ -26,9 +26,6 @@ class Family(Protocol):
     @property
     def size(self) -> int: ...
 
-    @property
-    def frequencies(self) -> Array: ...
-
     def __call__(self, x: ArrayLike, order: int = 0) -> Array: ...
 
     def spec(self) -> dict[str, Any]: ...
@@ -45,11 +42,6 @@ class Fourier:
     @property
     def size(self) -> int:
         return 2 * self.modes + 1
-
-    @property
-    def frequencies(self) -> Array:
-        """The frequency index of each feature."""
-        return np.concatenate([[0.0], np.repeat(np.arange(1.0, self.modes + 1), 2)])
 
     def __call__(self, x: ArrayLike, order: int = 0) -> Array:
         x = np.atleast_1d(np.asarray(x, float))
@@ -79,10 +71,6 @@ class Chebyshev:
     @property
     def size(self) -> int:
         return self.degree + 1
-
-    @property
-    def frequencies(self) -> Array:
-        return np.arange(self.degree + 1.0)
 
     def __call__(self, x: ArrayLike, order: int = 0) -> Array:
         half = 0.5 * (self.upper - self.lower)

@@ -53,10 +53,6 @@ class Axis:
         x = np.asarray(x, float)
         return (x >= self.lower - slack) & (x <= self.upper + slack)
 
-    def stratified(self, count: int, rng: np.random.Generator) -> Array:
-        """One uniform draw in each of `count` equal cells."""
-        return self.lower + (np.arange(count) + rng.random(count)) * (self.length / count)
-
 
 @dataclass(frozen=True)
 class Periodic(Axis):

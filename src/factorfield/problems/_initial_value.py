@@ -37,7 +37,7 @@ def field_array(values: Array, x: Array, t: Array) -> xr.DataArray:
 
 def from_file_or(given: float | None, stored: dict[str, float], name: str, default: float) -> float:
     """A coefficient from the file, the caller or the default; a caller who contradicts the file is stopped."""
-    value = default if given is None else positive_or_zero(given, name)
+    value = default if given is None else finite_number(given, name)
     if name not in stored:
         return value
     if given is not None and not np.isclose(given, stored[name]):
@@ -45,7 +45,7 @@ def from_file_or(given: float | None, stored: dict[str, float], name: str, defau
     return stored[name]
 
 
-def positive_or_zero(value: Any, name: str) -> float:
+def finite_number(value: Any, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -11,7 +11,7 @@ import numpy as np
 from factorfield.data.initial import smooth_field
 from factorfield.domain import Interval, Periodic
 from factorfield.problem import Problem
-from factorfield.problems._initial_value import field_array, initial_labels, positive_or_zero
+from factorfield.problems._initial_value import field_array, finite_number, initial_labels
 
 CELLS = 256
 
@@ -25,7 +25,7 @@ def problem(
     sigma: float | None = None,
 ) -> Problem:
     """Row `row` of the random smooth fields, observed on `labels` of 256 cells."""
-    nu = positive_or_zero(nu, "nu")
+    nu = finite_number(nu, "nu")
     field = smooth_field(row)
     x = (np.arange(CELLS) + 0.5) / CELLS
     t = np.arange(101) / 100
