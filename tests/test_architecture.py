@@ -12,7 +12,7 @@ import factorfield as ff
 SOURCE = Path(ff.__file__).parent
 LEVELS = [
     {"version", "errors", "threads"},
-    {"gaussian", "activation", "domain", "metrics", "parsing"},
+    {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel"},
     {"basis"},
     {"equation"},
     {"latent"},
@@ -21,9 +21,11 @@ LEVELS = [
     {"factors", "data"},
     {"model", "problems"},
     {"paper", "posterior"},
-    {"solution", "continuation"},
+    {"sampled", "continuation"},
+    {"solution"},
     {"methods"},
-    {"progress", "solve"},
+    {"progress"},
+    {"solve", "compare"},
     {"plotting", "report"},
     {"experiments"},
     {"cli_data"},

@@ -30,7 +30,7 @@ def made_up(width: int, diagonal: bool) -> Solution:
     model = ff.paper_model(problem, width, modes={"x": 2, "t": 2})
     rng = np.random.default_rng(0)
     root = 0.3 * rng.random(model.size) if diagonal else 0.05 * rng.standard_normal((model.size, model.size))
-    posterior = GaussianPosterior(problem, model.representation, rng.standard_normal(model.size), root, {"u": 0.1})
+    posterior = GaussianPosterior(problem, model.representation, {"u": 0.1}, rng.standard_normal(model.size), root)
     return Solution(posterior, Status("converged"))
 
 

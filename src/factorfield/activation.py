@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,9 +35,9 @@ class Identity:
 
     name = "identity"
 
-    def __call__(self, z: ArrayLike, order: int = 0) -> Array:
-        z = np.asarray(z, float)
-        return z if order == 0 else np.full_like(z, 1.0 if order == 1 else 0.0)
+    def __call__(self, z: Any, order: int = 0, xp: Any = np) -> Any:
+        z = xp.asarray(z, float)
+        return z if order == 0 else xp.full_like(z, 1.0 if order == 1 else 0.0)
 
     def inverse(self, y: ArrayLike) -> Array:
         return np.asarray(y, float)
@@ -84,16 +84,16 @@ class PiecewiseExponential:
 
     # -- the function, its derivatives and inverses
 
-    def __call__(self, z: ArrayLike, order: int = 0) -> Array:
-        """g^(order)(z); at z = 0 the lower branch speaks."""
-        z = np.asarray(z, float)
+    def __call__(self, z: Any, order: int = 0, xp: Any = np) -> Any:
+        """g^(order)(z); at z = 0 the lower branch speaks. `xp` computes: NumPy, or jax.numpy."""
+        z = xp.asarray(z, float)
         rising = z > 0.0
-        size = self.beta * np.abs(z)
+        size = self.beta * xp.abs(z)
         if order == 0:
-            grown = np.expm1(size)
-            return np.where(rising, grown, -self.alpha * grown)
-        scale = self.beta**order * np.exp(size)
-        return np.where(rising, scale, -self.alpha * (-1.0) ** order * scale)
+            grown = xp.expm1(size)
+            return xp.where(rising, grown, -self.alpha * grown)
+        scale = self.beta**order * xp.exp(size)
+        return xp.where(rising, scale, -self.alpha * (-1.0) ** order * scale)
 
     def jump(self, order: int) -> float:
         """g^(order)(0+) - g^(order)(0-)."""

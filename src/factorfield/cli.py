@@ -105,6 +105,62 @@ def solve(
         raise typer.Exit(1)
 
 
+@app.command()
+def compare(
+    problem: Annotated[str, typer.Argument(help="A problem's name (see `factorfield list`).")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="An option of the problem, such as b=0.4; repeatable.")
+    ] = None,
+    names: Annotated[
+        str, typer.Option("--methods", help="Names separated by commas.")
+    ] = "joint,mean-field,hmc,vi,sgd,laplace",
+    model: Annotated[str, typer.Option(help="default, or paper.")] = "default",
+    plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
+) -> None:
+    """Run several methods on one model; print one table, draw one picture."""
+    from factorfield import methods, problems
+    from factorfield.compare import COLUMNS, compare, table
+    from factorfield.plotting import check_picture, plot_comparison
+    from factorfield.progress import bar
+
+    if plot is not None:
+        check_picture(plot)
+    chosen = [methods.get(name.strip()) for name in names.split(",")]
+    built = _model(problems.get(problem, **dict(assignment(text) for text in set_ or [])), model)
+    with bar() as report:
+        contenders = list(compare(built, chosen, report))
+    rows = table(contenders)
+    cells = [[row["method"], row["status"], *(_number(row[key]) for key in COLUMNS.values())] for row in rows]
+    print_table(f"{problem}: {built.size} weights, {built.factors} factors", ["method", "status", *COLUMNS], cells)
+    if plot is not None:
+        plot_comparison(contenders, plot)
+        typer.echo(f"picture written to {plot}")
+    for contender in contenders:
+        status = contender.solution.status
+        if status != "converged":
+            typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
+
+
+def _number(value: float) -> str:
+    return "-" if value != value else f"{value:.3g}"
+
+
+def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
+    """Aligned columns on a terminal, tabs when piped: nothing is ever cut."""
+    if not sys.stdout.isatty():
+        typer.echo("\n".join([title, *("\t".join(row) for row in [header, *rows])]))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(title=title)
+    for name in header:
+        shown.add_column(name, justify="left" if name in ("method", "status") else "right")
+    for row in rows:
+        shown.add_row(*row)
+    Console().print(shown)
+
+
 def _solved(model: Model, method: Any) -> Solution:
     import factorfield as ff
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable
+from typing import Any
 
 
 class ProblemError(ValueError):
@@ -31,3 +33,12 @@ def nearest(name: str, options: Iterable[str]) -> str:
     known = sorted(options)
     close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     return f"{close[0]!r}" if close else "one of " + ", ".join(known)
+
+
+def needed(module: str, extra: str) -> Any:
+    """An optional package, or one line on how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        attempt = f"pip install 'factorfield[{extra}]'"
+        raise expected(f"the package {module}", "an installation without it", attempt) from None

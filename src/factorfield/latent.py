@@ -7,7 +7,7 @@ its relation needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -125,6 +125,20 @@ class LatentRelation:
         value = sympy.lambdify(self.arguments, self.expression, modules=["scipy", "numpy"], cse=True, dummify=True)
         both = sympy.lambdify(self.arguments, outputs, modules=["scipy", "numpy"], cse=True, dummify=True)
         return value, both
+
+    @cached_property
+    def _jax(self) -> Callable[..., Any]:
+        import sympy
+
+        outputs = [self.expression, *self.gradient]
+        return sympy.lambdify(self.arguments, outputs, modules="jax", cse=True, dummify=True)
+
+    def traced(self, zeta: Sequence[Any], parameters: Sequence[Any], coordinates: Sequence[Any]) -> tuple[Any, ...]:
+        """(value, d/d functional 0, ...) in JAX, for functionals given one by one."""
+        import jax.numpy as jnp
+
+        bent = [activation(zeta[of], order, jnp) for of, order, activation in self.all_bends.values()]
+        return tuple(self._jax(*zeta, *bent, *parameters, *coordinates))
 
     def scalar(self) -> Callable[..., Any]:
         """A Numba function of one array, in the order of `arguments`: (value, d/d functional 0, ...), all floats."""

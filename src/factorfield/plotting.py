@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from factorfield.domain import TIME
-from factorfield.errors import ProblemError
+from factorfield.errors import ProblemError, needed
 from factorfield.problem import Observations
 from factorfield.solution import Solution, check_writable
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from factorfield.compare import Contender
     from factorfield.data.audit import Audit
 
 BLUE, ORANGE, BLACK = "#0072B2", "#D55E00", "#222222"  # Okabe-Ito
@@ -24,12 +26,7 @@ BAND = 1.645
 
 def pyplot() -> Any:
     """Matplotlib without a screen, or one line on how to get it."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise ProblemError(
-            "expected Matplotlib for pictures, received an installation without it; try pip install 'factorfield[plot]'"
-        ) from None
+    matplotlib = needed("matplotlib", "plot")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -139,6 +136,42 @@ def _data(panel: Any, solution: Solution, axis: str, fixed: str | None, value: f
         panel.plot(
             columns[axis][on_slice][::thin], columns[name][on_slice][::thin], ".", color=ORANGE, ms=3, label="data"
         )
+
+
+def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str]) -> None:
+    """A column per method: std on one colour scale, and the field with its band at three times."""
+    target = check_picture(path)
+    plt = pyplot()
+    style = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
+    with plt.rc_context(style):
+        count = len(contenders)
+        size = (2.4 * count + 0.8, 6.6)
+        figure, panels = plt.subplots(4, count, figsize=size, constrained_layout=True, squeeze=False)
+        axes = [str(name) for name in contenders[0].field["mean"].dims]
+        if len(axes) != 2:
+            raise ProblemError(f"expected a field over two axes, received {len(axes)}; try leaving --plot out")
+        slow, fast = axes
+        top = float(np.nanmax([np.nanmax(np.append(c.field["std"], -np.inf)) for c in contenders]))
+        for column, contender in enumerate(contenders):
+            shown, panel = contender.field, panels[0, column]
+            known = bool(np.isfinite(shown["std"]).all())
+            if known:
+                picture = panel.pcolormesh(
+                    shown[slow], shown[fast], np.asarray(shown["std"]).T, cmap="cividis", vmin=0.0, vmax=top,
+                    shading="nearest", rasterized=True,
+                )  # fmt: skip
+            else:
+                panel.text(0.5, 0.5, "no std", ha="center", va="center", transform=panel.transAxes)
+            panel.set(xlabel=slow, ylabel=fast, title=f"{contender.method}: std")
+            last = shown.sizes[slow] - 1
+            for row, position in enumerate((0, last // 2, last)):
+                _line(panels[row + 1, column], contender.solution, shown, fast, (slow, position), legend=False)
+        figure.legend(*panels[1, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4, frameon=False)
+        if np.isfinite(top):
+            figure.colorbar(picture, ax=panels[0, :], shrink=0.9)
+        figure.suptitle(_title(contenders[0].solution), fontsize=10)
+        figure.savefig(target, dpi=160)
+        plt.close(figure)
 
 
 def plot_audit(result: Audit, path: str | os.PathLike[str]) -> None:

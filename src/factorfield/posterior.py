@@ -7,7 +7,7 @@ products of pairs of features, so that no row of Kronecker features is ever form
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,55 +34,66 @@ INTERVAL_90 = float(special.ndtri(0.95))
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianPosterior:
-    """N(mean, root root') over the weights; a one-dimensional `root` holds independent standard deviations."""
+class Posterior:
+    """What every posterior answers; a subclass says how the belief about the weights is stored."""
 
     problem: Problem
     representation: Representation
-    mean: Array
-    root: Array
     noise: Mapping[str, float]  # observation noise of each field, for predict(noise=True)
 
     @property
     def weight_mean(self) -> Array:
-        return self.mean
+        raise NotImplementedError
 
     @property
     def weight_std(self) -> Array:
-        if self.root.ndim == 1:
-            return self.root
-        return np.sqrt(np.einsum("ij,ij->i", self.root, self.root))
+        raise NotImplementedError
 
-    @property
-    def covariance(self) -> Array:
-        return np.diag(self.root**2) if self.root.ndim == 1 else self.root @ self.root.T
+    def arrays(self) -> dict[str, Array]:
+        """What a file has to hold."""
+        raise NotImplementedError
 
-    # -- fields
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Posterior of each unknown coefficient: mean, std and 90 % interval."""
+        raise NotImplementedError
 
     def predict(
-        self, axes: Mapping[str, ArrayLike], of: str | None = None, noise: bool = False, points: bool = False
+        self,
+        axes: Mapping[str, ArrayLike],
+        of: str | None = None,
+        noise: bool = False,
+        points: bool = False,
+        quantiles: Sequence[float] = (),
     ) -> xr.Dataset:
-        """Mean and std of a field or any expression of it, on a tensor grid or at scattered points."""
+        """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points."""
         import xarray as xr
 
         grid = self._coordinates(axes, points)
+        levels = checked_levels(quantiles)
         names = [of] if of is not None else list(self.problem.fields)
         shape = (len(next(iter(grid.values()))),) if points else tuple(len(x) for x in grid.values())
-        results = []
-        for name in names:
-            relation = self._relation(name)
-            mean, variance = self._moments(relation, grid, points)
-            if noise:
-                variance = variance + self._noise(name) ** 2
-            results.append((mean.reshape(shape), np.sqrt(variance).reshape(shape)))
         dims = ("point",) if points else tuple(grid)
-        coords = {n: (("point",), x) if points else x for n, x in grid.items()}
-        means, stds = zip(*results, strict=True)
+        columns: dict[str, list[Array]] = {}
+        for name in names:
+            mean, variance, bands = self._moments(self._relation(name), grid, points, levels)
+            if noise:
+                widened = np.sqrt(1.0 + self._noise(name) ** 2 / np.where(variance > 0.0, variance, np.inf))
+                variance = variance + self._noise(name) ** 2
+                bands = mean + (bands - mean) * widened
+            columns.setdefault("mean", []).append(mean.reshape(shape))
+            columns.setdefault("std", []).append(np.sqrt(variance).reshape(shape))
+            if len(levels):
+                columns.setdefault("quantiles", []).append(bands.reshape(-1, *shape))
+        coords: dict[str, Any] = {n: (("point",), x) if points else x for n, x in grid.items()}
+        if len(levels):
+            coords["quantile"] = levels
+        data = {}
+        for key, values in columns.items():
+            own = ("quantile", *dims) if key == "quantiles" else dims
+            data[key] = (own, values[0]) if len(names) == 1 else (("field", *own), np.stack(values))
         if len(names) == 1:
-            return xr.Dataset({"mean": (dims, means[0]), "std": (dims, stds[0])}, coords, {"of": names[0]})
-        coords["field"] = names  # type: ignore[assignment]
-        stacked = {"mean": (("field", *dims), np.stack(means)), "std": (("field", *dims), np.stack(stds))}
-        return xr.Dataset(stacked, coords)
+            return xr.Dataset(data, coords, {"of": names[0]})
+        return xr.Dataset(data, {**coords, "field": names})
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         """Joint draws of the field on a tensor grid."""
@@ -91,28 +102,20 @@ class GaussianPosterior:
         grid = self._coordinates(axes, False)
         relation = self._relation(of or self.problem.fields[0])
         flat = self.problem.domain.tensor(grid)
-        rng = np.random.default_rng(seed)
         draws = []
-        for _ in range(count):
-            noise = rng.standard_normal(self.root.shape[-1])
-            weights = self.mean + (self.root * noise if self.root.ndim == 1 else self.root @ noise)
+        for weights in self._weight_draws(count, np.random.default_rng(seed)):
             zeta = self._combine_means(relation, self._grid_means(self._atoms(relation), grid, weights), flat)
             draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
         return xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
-        """Posterior of each unknown coefficient: mean, std and 90 % interval."""
-        result: dict[str, dict[str, Any]] = {}
-        std = self.weight_std
-        for name, unknown in self.problem.unknowns.items():
-            index = self.representation.latents[name].start
-            m, s = float(self.mean[index]), float(std[index])
-            ends = (m - INTERVAL_90 * s, m + INTERVAL_90 * s)
-            if unknown.positive:
-                ends = (float(np.exp(ends[0])), float(np.exp(ends[1])))
-                m, s = float(np.exp(m + 0.5 * s * s)), float(np.exp(m + 0.5 * s * s) * np.sqrt(np.expm1(s * s)))
-            result[name] = {"mean": m, "std": s, "interval": ends}
-        return result
+    def _moments(
+        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
+    ) -> tuple[Array, Array, Array]:
+        """Mean (n,), variance (n,) and quantiles (levels, n)."""
+        raise NotImplementedError
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        raise NotImplementedError
 
     # -- from weights to functionals
 
@@ -151,24 +154,6 @@ class GaussianPosterior:
             grid = {name: np.broadcast_to(x, (length,)) for name, x in grid.items()}
         return grid
 
-    def _moments(self, relation: LatentRelation, grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
-        atoms = self._atoms(relation)
-        if points:
-            flat: Mapping[str, Array] = grid
-            means, covariance = self._point_moments(atoms, grid)
-        else:
-            flat = self.problem.domain.tensor(grid)
-            means = self._grid_means(atoms, grid, self.mean)
-            covariance = self._grid_covariance(atoms, grid)
-        if len(atoms) == 1 and relation.functionals[0].is_value:
-            line = linearise(relation, means.T, covariance.transpose(2, 0, 1), self.problem.constants, flat)
-            return line.value, np.maximum(line.explained, 0.0) + line.excess
-        combine = self._combination(relation, atoms, flat)
-        zeta = np.einsum("nja,an->nj", combine, means)
-        spread = np.einsum("nja,abn,nkb->njk", combine, covariance, combine)
-        line = linearise(relation, zeta, spread, self.problem.constants, flat)
-        return line.value, np.maximum(line.explained, 0.0) + line.excess
-
     def _atoms(self, relation: LatentRelation) -> list[Atom]:
         found = [(f.latent, orders) for f in relation.functionals for orders, _ in f.terms]
         return list(dict.fromkeys(found))
@@ -189,6 +174,91 @@ class GaussianPosterior:
     def _combine_means(self, relation: LatentRelation, means: Array, flat: Mapping[str, Array]) -> Array:
         return np.einsum("nja,an->nj", self._combination(relation, self._atoms(relation), flat), means)
 
+    def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Array) -> Array:
+        means = []
+        for name, orders in atoms:
+            latent = self.representation.latents[name]
+            field = latent.basis.raw(weights[latent.block]).reshape(latent.basis.shape)
+            for matrix in latent.basis.matrices(grid, orders):  # contracts the leading axis, appends its grid axis
+                field = np.tensordot(field, matrix, axes=(0, 1))
+            means.append(self._spread(field, latent, grid))
+        return np.stack(means)
+
+    def _spread(self, values: Array, latent: Latent, grid: Mapping[str, Array]) -> Array:
+        """Values over a latent's own axes, broadcast over the whole grid and flattened."""
+        shape = [len(x) if name in latent.basis.axes else 1 for name, x in grid.items()]
+        return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPosterior(Posterior):
+    """N(mean, root root') over the weights; a one-dimensional `root` holds independent standard deviations."""
+
+    mean: Array
+    root: Array
+
+    @property
+    def weight_mean(self) -> Array:
+        return self.mean
+
+    @property
+    def weight_std(self) -> Array:
+        if self.root.ndim == 1:
+            return self.root
+        return np.sqrt(np.einsum("ij,ij->i", self.root, self.root))
+
+    def arrays(self) -> dict[str, Array]:
+        return {"weight_mean": self.mean, "weight_root": self.root}
+
+    @property
+    def covariance(self) -> Array:
+        return np.diag(self.root**2) if self.root.ndim == 1 else self.root @ self.root.T
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        result: dict[str, dict[str, Any]] = {}
+        std = self.weight_std
+        for name, unknown in self.problem.unknowns.items():
+            index = self.representation.latents[name].start
+            m, s = float(self.mean[index]), float(std[index])
+            ends = (m - INTERVAL_90 * s, m + INTERVAL_90 * s)
+            if unknown.positive:
+                ends = (float(np.exp(ends[0])), float(np.exp(ends[1])))
+                m, s = float(np.exp(m + 0.5 * s * s)), float(np.exp(m + 0.5 * s * s) * np.sqrt(np.expm1(s * s)))
+            result[name] = {"mean": m, "std": s, "interval": ends}
+        return result
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        for _ in range(count):
+            noise = rng.standard_normal(self.root.shape[-1])
+            yield self.mean + (self.root * noise if self.root.ndim == 1 else self.root @ noise)
+
+    def _moments(
+        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
+    ) -> tuple[Array, Array, Array]:
+        atoms = self._atoms(relation)
+        if points:
+            flat: Mapping[str, Array] = grid
+            means, covariance = self._point_moments(atoms, grid)
+        else:
+            flat = self.problem.domain.tensor(grid)
+            means = self._grid_means(atoms, grid, self.mean)
+            covariance = self._grid_covariance(atoms, grid)
+        reach = special.ndtri(levels)[:, None]
+        if len(atoms) == 1 and relation.functionals[0].is_value:
+            line = linearise(relation, means.T, covariance.transpose(2, 0, 1), self.problem.constants, flat)
+            variance = np.maximum(line.explained, 0.0) + line.excess
+            activation = relation.is_activation
+            if activation is not None:  # g is increasing: quantiles pass through it
+                sd = np.sqrt(np.maximum(covariance[0, 0], 0.0))
+                return line.value, variance, activation(means[0] + reach * sd)
+        else:
+            combine = self._combination(relation, atoms, flat)
+            zeta = np.einsum("nja,an->nj", combine, means)
+            spread = np.einsum("nja,abn,nkb->njk", combine, covariance, combine)
+            line = linearise(relation, zeta, spread, self.problem.constants, flat)
+            variance = np.maximum(line.explained, 0.0) + line.excess
+        return line.value, variance, line.value + reach * np.sqrt(variance)
+
     def _latent_root(self, latent: Latent) -> Array:
         """Root of the latent's raw weights, shape (raw size, r)."""
         root = self.root
@@ -199,16 +269,6 @@ class GaussianPosterior:
                 return latent.basis.rotation * root
             return latent.basis.raw(padded)
         return latent.basis.raw(root[latent.block])
-
-    def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Array) -> Array:
-        means = []
-        for name, orders in atoms:
-            latent = self.representation.latents[name]
-            field = latent.basis.raw(weights[latent.block]).reshape(latent.basis.shape)
-            for matrix in latent.basis.matrices(grid, orders):  # contracts the leading axis, appends its grid axis
-                field = np.tensordot(field, matrix, axes=(0, 1))
-            means.append(self._spread(field, latent, grid))
-        return np.stack(means)
 
     def _grid_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array]) -> Array:
         """Covariances (atoms, atoms, points) on the grid."""
@@ -242,11 +302,6 @@ class GaussianPosterior:
             pieces.append(contract_pairs(gram, rest_left, rest_right).reshape(len(one), -1))
         return np.concatenate(pieces).ravel()
 
-    def _spread(self, values: Array, latent: Latent, grid: Mapping[str, Array]) -> Array:
-        """Values over a latent's own axes, broadcast over the whole grid and flattened."""
-        shape = [len(x) if name in latent.basis.axes else 1 for name, x in grid.items()]
-        return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
-
     def _point_moments(self, atoms: Sequence[Atom], points: Mapping[str, Array]) -> tuple[Array, Array]:
         count = len(next(iter(points.values())))
         means = np.empty((len(atoms), count))
@@ -270,6 +325,13 @@ class GaussianPosterior:
                     product = np.einsum("nr,nr->n", projected[a], projected[b])
                     covariance[a, b, chosen] = covariance[b, a, chosen] = product
         return means, covariance
+
+
+def checked_levels(quantiles: Sequence[float]) -> Array:
+    levels = np.asarray(quantiles, float)
+    if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
+        raise expected("quantile levels between 0 and 1", quantiles, "quantiles=[0.05, 0.95]")
+    return levels
 
 
 def contract_pairs(gram: Array, left: Sequence[Array], right: Sequence[Array]) -> Array:

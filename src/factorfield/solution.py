@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from factorfield import threads
 from factorfield.domain import Domain, Interval, Periodic
 from factorfield.errors import ProblemError, expected
-from factorfield.posterior import GaussianPosterior
+from factorfield.posterior import GaussianPosterior, Posterior
 from factorfield.problem import Boundary, Condition, Equation, Initial, Observations, Problem, Unknown
 from factorfield.representation import Representation
+from factorfield.sampled import SampledPosterior
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Status(str):
 class Solution:
     """What every method returns."""
 
-    posterior: GaussianPosterior
+    posterior: Posterior
     status: Status
     trace: Mapping[str, Any] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -69,15 +70,21 @@ class Solution:
         return self.posterior.parameters()
 
     def predict(
-        self, *, of: str | None = None, noise: bool = False, points: bool = False, **axes: ArrayLike
+        self,
+        *,
+        of: str | None = None,
+        noise: bool = False,
+        points: bool = False,
+        quantiles: Sequence[float] = (),
+        **axes: ArrayLike,
     ) -> xr.Dataset:
         """Mean and std on the tensor grid of the given axes: solution.predict(x=..., t=...).
 
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
-        observation noise to std.
+        observation noise to std, quantiles=[0.05, 0.95] adds quantiles.
         """
-        with threads.suited_to(len(self.posterior.mean)):
-            return self.posterior.predict(axes, of, noise, points)
+        with threads.suited_to(self.posterior.representation.size):
+            return self.posterior.predict(axes, of, noise, points, quantiles)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         return self.posterior.sample(count, seed=seed, of=of, **axes)
@@ -153,8 +160,7 @@ def _write(solution: Solution, path: Path) -> None:
         "timings": _json(solution.timings),
         "settings": _json(solution.settings),
     }
-    data = {"weight_mean": ("weight", posterior.mean), "weight_root": _with_dims("root", posterior.root)}
-    data |= {key: _with_dims(key, values) for key, values in {**arrays, **columns}.items()}
+    data = {key: _with_dims(key, values) for key, values in {**arrays, **columns, **posterior.arrays()}.items()}
     for key, values in (("truth", posterior.problem.truth), ("stored", posterior.problem.stored)):
         if values is not None:
             field[key] = values
@@ -198,13 +204,16 @@ def load(path: str | os.PathLike[str]) -> Solution:
             f"(this is {__version__})"
         )
     arrays = {str(key): np.asarray(values) for key, values in stored.data_vars.items()}
-    posterior = GaussianPosterior(
+    described = (
         problem_from_spec(json.loads(top.attrs["problem"]), arrays, top.get("truth"), top.get("stored")),
         Representation.from_spec(json.loads(top.attrs["representation"]), arrays),
-        arrays["weight_mean"],
-        arrays["weight_root"],
         json.loads(top.attrs["noise"]),
     )
+    posterior: Posterior
+    if "weight_draws" in arrays:
+        posterior = SampledPosterior(*described, arrays["weight_draws"])
+    else:
+        posterior = GaussianPosterior(*described, arrays["weight_mean"], arrays["weight_root"])
     status = Status(top.attrs["status"], top.attrs["status_help"])
     parts = [json.loads(top.attrs[key]) for key in ("trace", "timings", "settings")]
     return Solution(posterior, status, *parts)

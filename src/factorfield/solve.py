@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, overload
 
 from factorfield import methods
@@ -12,6 +13,7 @@ from factorfield.errors import expected
 from factorfield.methods import Method, Report
 from factorfield.model import Model, default_model
 from factorfield.problem import Problem
+from factorfield.progress import bar
 from factorfield.solution import Solution
 
 DEFAULT_METHOD = "joint"
@@ -29,23 +31,25 @@ def solve(
     progress: bool | Report | None = None,
     **options: Any,
 ) -> Solution | list[Solution]:
-    """Find the posterior of a Problem (through the default model) or of a Model; a list gives a list.
+    """Find the posterior of a Problem (through the default model) or of a Model; a list gives a list
+    (sampling and gradient methods then advance all models that share their design at once).
 
     method    a name, or a configured object such as ff.methods.Joint(); `options` configure a method given by name
     progress  True for a bar on a terminal, or a callback (text, fraction done)
     """
-    if isinstance(problem, list | tuple):
-        return [solve(item, method, progress, **options) for item in problem]
+    chosen = methods.get(method, **options) if isinstance(method, str) else method
+    many = isinstance(problem, Sequence)
+    models = [_as_model(item) for item in (problem if isinstance(problem, Sequence) else [problem])]
+    with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
+        together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
+        solutions = together(models, report) if together else [chosen.run(model, report) for model in models]
+    return solutions if many else solutions[0]
+
+
+def _as_model(problem: Problem | Model) -> Model:
     if not isinstance(problem, Problem | Model):
         raise expected("an ff.Problem or a model", type(problem).__name__, "ff.solve(ff.Problem(...))")
-    chosen = methods.get(method, **options) if isinstance(method, str) else method
-    model = problem if isinstance(problem, Model) else default_model(problem)
-    if progress is True:
-        from factorfield.progress import bar
-
-        with bar() as report:
-            return chosen.run(model, report)
-    return chosen.run(model, progress if callable(progress) else None)
+    return problem if isinstance(problem, Model) else default_model(problem)
 
 
 class _Verb(types.ModuleType):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from factorfield.errors import expected, nearest
+from factorfield.errors import expected, nearest, needed
 from factorfield.model import Model
 from factorfield.solution import Solution
 
@@ -17,7 +18,12 @@ _METHODS = {
     "joint": ("factorfield.methods.joint", "Joint"),
     "laplace": ("factorfield.methods.joint", "Laplace"),
     "mean-field": ("factorfield.methods.mean_field", "MeanField"),
+    "sgd": ("factorfield.methods.sgd", "SGD"),
+    "vi": ("factorfield.methods.vi", "VI"),
+    "hmc": ("factorfield.methods.hmc", "HMC"),
 }
+# packages of the extra `baselines`, looked for when a method is named: before other work, not after it
+_PACKAGES = {"sgd": ("jax", "optax"), "vi": ("jax", "optax"), "hmc": ("jax", "blackjax", "arviz")}
 
 
 class Method(Protocol):
@@ -35,6 +41,9 @@ def get(name: str, **options: Any) -> Method:
     """A method by name, with its options."""
     if name not in _METHODS:
         raise expected(f"a method among {', '.join(_METHODS)}", name, nearest(name, _METHODS))
+    for package in _PACKAGES.get(name, ()):
+        if importlib.util.find_spec(package) is None:
+            needed(package, "baselines")
     module, attribute = _METHODS[name]
     return getattr(importlib.import_module(module), attribute)(**options)
 

@@ -61,12 +61,14 @@ class Joint:
 
     tolerance      stop when a step promises to gain less than this in log joint or free energy (nats)
     continuation   a parameter that grows to its value in four passes, None: the model's choice, "": none
+    start          weights to start from, in one pass; None starts from the prior mean
     """
 
     linearisation: Literal["moments", "taylor"] = "moments"
     iterations: int = 50
     tolerance: float = 1e-3
     continuation: str | None = None
+    start: Array | None = None
 
     def __post_init__(self) -> None:
         if self.linearisation not in ("moments", "taylor"):
@@ -95,7 +97,7 @@ class Joint:
         root = model.prior.std[:, None] * belief.root
         timings = {"solve": time.perf_counter() - begin}
         advise(model, belief, mean)
-        posterior = GaussianPosterior(model.problem, model.representation, mean, root, observation_noise(model))
+        posterior = GaussianPosterior(model.problem, model.representation, observation_noise(model), mean, root)
         settings = {**model.settings, "method": self.name, "path": type(belief).__name__}
         return Solution(posterior, status, trace, timings, settings)
 
@@ -104,9 +106,10 @@ class Joint:
         return self.tolerance * max(10.0, 0.02 * model.size)
 
     def _iterate(self, model: Model, trace: dict[str, Any], report: Report | None) -> tuple[Belief, Status]:
-        position = np.zeros(model.size)
-        passes = stages(model, self.continuation)
+        position, passes = np.zeros(model.size), stages(model, self.continuation)
         start: list[Linearised] | None = starting_lines(passes[0])
+        if self.start is not None:
+            position, passes, start = (self.start - model.prior.mean) / model.prior.std, [model], None
         refining = self.linearisation == "moments"
         for index, stage in enumerate(passes):
             last = index == len(passes) - 1

@@ -92,9 +92,9 @@ class MeanField:
         posterior = GaussianPosterior(
             model.problem,
             model.representation,
+            observation_noise(model),
             messages.mean.copy(),
             np.sqrt(messages.variance),
-            observation_noise(model),
         )
         return Solution(posterior, status, trace, timings, {**model.settings, **settings, "method": self.name})
 
