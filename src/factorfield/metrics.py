@@ -46,6 +46,17 @@ def nll(mean: ArrayLike, std: ArrayLike, truth: ArrayLike) -> float:
     return float(np.mean(values)) if np.all(std > 0.0) else math.inf
 
 
+def pit_histogram(mean: ArrayLike, std: ArrayLike, truth: ArrayLike, bins: int = 20) -> list[float]:
+    """Shares of points per bin of the probability integral transform: flat if calibrated; NaN without a std."""
+    mean, std, truth = (np.asarray(a, float) for a in (mean, std, truth))
+    if np.any(np.isnan(std)):
+        return [math.nan] * bins
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = special.ndtr(np.nan_to_num((truth - mean) / std))
+    counts = np.histogram(level, bins, (0.0, 1.0))[0]
+    return (counts / counts.sum()).tolist()
+
+
 def score(field: xr.Dataset, truth: xr.DataArray) -> dict[str, float]:
     """All scores of a predicted field (mean and std) against the truth on the same coordinates."""
     if not {"mean", "std"} <= set(getattr(field, "data_vars", ())):

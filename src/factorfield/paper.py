@@ -8,7 +8,9 @@ and everything here is in physical units.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from factorfield.activation import Activation, PiecewiseExponential, Variant
 from factorfield.basis import Fourier, RankRule, Tensor, decorrelate
-from factorfield.domain import TIME, Periodic
+from factorfield.domain import TIME, Periodic, Points
 from factorfield.equation import Relation, evaluate_coefficient
 from factorfield.errors import expected
 from factorfield.factors import ROWS_PER_BLOCK, build_group, functional_rows
@@ -79,8 +81,8 @@ def paper_model(
     basis = Tensor(families)
     check_memory(basis.size * len(weights), 2 * (counts[TIME] * counts[axis] + len(kept.target)))
     if rotation:
-        gram = _gram(equation.relation, problem, basis, kept.points or {}, second_draw, label_noise, sigma)
-        basis = basis.rotated(decorrelate(gram, rule))
+        inputs = _Inputs(equation.relation, problem.constants, basis, kept.points or {}, second_draw)
+        basis = basis.rotated(_rotation(inputs, label_noise, sigma, rule))
 
     form = field_form(problem.fields[0], problem.domain.names, activation or PiecewiseExponential(), weights)
     representation = Representation.build([(problem.fields[0], basis, form)])
@@ -176,23 +178,36 @@ def _spectral_modes(values: Array) -> int:
     return int(np.clip(np.searchsorted(share, 0.999) + 1, 5, 8))
 
 
-def _gram(
-    relation: Relation, problem: Problem, basis: Tensor, labels: Mapping[str, Array], points: Mapping[str, Array],
-    label_noise: float, sigma: float,
-) -> Array:  # fmt: skip
-    """G = A_D'A_D / eps_D^2 + A_C'A_C / eps_C^2, A_C the derivative terms of the equation's linear part."""
-    gram = np.zeros((basis.size, basis.size))
-    derivatives = tuple((jet.orders, c) for jet, c in relation.linear_part.items() if jet.orders)
-    value = (((), sympy_one()),)
-    for terms, where, noise in ((derivatives, points, sigma), (value, labels, label_noise)):
-        for start in range(0, len(where[TIME]), ROWS_PER_BLOCK):
-            part = {name: x[start : start + ROWS_PER_BLOCK] for name, x in where.items()}
-            rows = functional_rows(Functional("z", terms), basis, part, problem.constants) / noise
-            gram += rows.T @ rows
-    return gram
+class _Inputs:
+    """What a rotation depends on, compared by content: all rows of one speed share it, and its eigenvectors."""
+
+    def __init__(
+        self, relation: Relation, constants: Mapping[str, float], basis: Tensor, labels: Points, points: Points
+    ) -> None:
+        self.relation, self.constants, self.basis, self.labels, self.points = relation, constants, basis, labels, points
+        linear = [(jet.orders, str(c), sorted(constants.items())) for jet, c in relation.linear_part.items()]
+        parts = [repr(linear).encode(), repr(basis.spec()).encode()]
+        parts += [np.ascontiguousarray(x).tobytes() for where in (labels, points) for x in where.values()]
+        self.digest = hashlib.sha256(b"|".join(parts)).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Inputs) and other.digest == self.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
 
-def sympy_one() -> Any:
+@lru_cache(maxsize=2)  # at b = 7 these eigenvectors cost ten solves of the joint method
+def _rotation(inputs: _Inputs, label_noise: float, sigma: float, rule: RankRule) -> Array:
+    """Eigenvectors of G = A_D'A_D / eps_D^2 + A_C'A_C / eps_C^2, A_C the derivative terms of the linear part."""
     import sympy
 
-    return sympy.Integer(1)
+    gram = np.zeros((inputs.basis.size, inputs.basis.size))
+    derivatives = tuple((jet.orders, c) for jet, c in inputs.relation.linear_part.items() if jet.orders)
+    value = (((), sympy.Integer(1)),)
+    for terms, where, noise in ((derivatives, inputs.points, sigma), (value, inputs.labels, label_noise)):
+        for start in range(0, len(where[TIME]), ROWS_PER_BLOCK):
+            part = {name: x[start : start + ROWS_PER_BLOCK] for name, x in where.items()}
+            rows = functional_rows(Functional("z", terms), inputs.basis, part, inputs.constants) / noise
+            gram += rows.T @ rows
+    return decorrelate(gram, rule)
