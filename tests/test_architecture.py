@@ -28,7 +28,7 @@ LEVELS = [
     {"solve", "compare"},
     {"plotting", "report"},
     {"experiments"},
-    {"cli_data"},
+    {"cli_data", "cli_reproduce"},
     {"cli"},
 ]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factorfield.cli_data import app as data_app
+from factorfield.cli_reproduce import reproduce
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
 from factorfield.version import __version__
 
@@ -32,6 +33,7 @@ app = typer.Typer(
 
 
 app.add_typer(data_app, name="data")
+app.command()(reproduce)
 
 
 def _version(value: bool) -> None:

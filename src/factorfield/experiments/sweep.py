@@ -145,7 +145,7 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Any]:
         if scheduler is None:
             with (
                 distributed.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                    n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
                 ) as cluster,
                 distributed.Client(cluster) as client,
             ):
