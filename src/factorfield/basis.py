@@ -6,6 +6,7 @@ order-th derivatives in physical units; the map from the axis to the family's ow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -92,6 +93,46 @@ class Chebyshev:
         return {"family": "chebyshev", "degree": self.degree, "lower": self.lower, "upper": self.upper}
 
 
+@dataclass(frozen=True)
+class Departure:
+    """A window of time: 1, (t - lower), ... for the state at its start, then polynomials that depart from it.
+
+    The first `states` weights are the field and its time derivatives at `lower`; the others multiply Chebyshev
+    polynomials less their Taylor part there, so that they do not touch the state.
+    """
+
+    degree: int
+    lower: float
+    upper: float
+    states: int = 1
+
+    @property
+    def size(self) -> int:
+        return self.degree + 1
+
+    def __call__(self, x: ArrayLike, order: int = 0) -> Array:
+        times = np.atleast_1d(np.asarray(x, float)) - self.lower
+        plain = Chebyshev(self.degree, self.lower, self.upper)
+        features = plain(x, order)
+        for k in range(self.states):
+            power = self._power(times, k, order)
+            features[:, self.states :] -= np.outer(power / math.factorial(k), plain([self.lower], k)[0, self.states :])
+            features[:, k] = power / math.factorial(k)
+        return features
+
+    @staticmethod
+    def _power(times: Array, power: int, order: int) -> Array:
+        if order > power:
+            return np.zeros_like(times)
+        return math.perm(power, order) * times ** (power - order)
+
+    def spec(self) -> dict[str, Any]:
+        return {
+            "family": "departure", "degree": self.degree, "lower": self.lower, "upper": self.upper,
+            "states": self.states,
+        }  # fmt: skip
+
+
 def family_for(axis: Axis, resolution: int) -> Family:
     """What suits an axis: Fourier where it is periodic, Chebyshev on an interval."""
     if isinstance(axis, Periodic):
@@ -100,7 +141,9 @@ def family_for(axis: Axis, resolution: int) -> Family:
 
 
 def family_from_spec(spec: Mapping[str, Any]) -> Family:
-    families: dict[str, Callable[..., Family]] = {"fourier": Fourier, "chebyshev": Chebyshev}
+    families: dict[str, Callable[..., Family]] = {
+        "fourier": Fourier, "chebyshev": Chebyshev, "departure": Departure,
+    }  # fmt: skip
     arguments = {key: value for key, value in spec.items() if key != "family"}
     return families[spec["family"]](**arguments)
 

@@ -23,6 +23,7 @@ from factorfield.factors import FactorGroup, build_group
 from factorfield.gaussian import Diagonal
 from factorfield.problem import Problem, Statement, Unknown
 from factorfield.representation import Representation, coefficient_form, field_form
+from factorfield.symbol import rates, typical_parameters
 
 Array = NDArray[np.float64]
 
@@ -120,11 +121,11 @@ def default_model(
     the data and the equation's linear part. `collocation` gives points per axis.
     """
     scale = field_scale(problem)
-    given = _checked_counts(modes, problem, "modes")
+    given = checked_counts(modes, problem, "modes")
     chosen = _chosen_modes(problem, given)
     families = {name: family_for(problem.domain[name], chosen[name]) for name in problem.domain.names}
     sizes = {name: family.size for name, family in families.items()}
-    points = {**{name: 2 * n for name, n in sizes.items()}, **_checked_counts(collocation, problem, "collocation")}
+    points = {**{name: 2 * n for name, n in sizes.items()}, **checked_counts(collocation, problem, "collocation")}
     ansatz = activation or Identity()
     basis = Tensor(families)
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
@@ -144,7 +145,7 @@ def default_model(
     return model
 
 
-def _checked_counts(counts: Mapping[str, int] | None, problem: Problem, what: str) -> dict[str, int]:
+def checked_counts(counts: Mapping[str, int] | None, problem: Problem, what: str) -> dict[str, int]:
     checked = {}
     for name, count in (counts or {}).items():
         if name not in problem.domain:
@@ -220,10 +221,6 @@ def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Ar
     """A relation where the field and the unknown coefficients' deviations vanish."""
     values = {**{str(symbol): 0.0 for symbol in relation.jets}, **typical_parameters(problem)}
     return evaluate_coefficient(relation.expression, values, points)
-
-
-def typical_parameters(problem: Problem) -> dict[str, float]:
-    return {name: value.mean if isinstance(value, Unknown) else value for name, value in problem.parameters.items()}
 
 
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
@@ -304,31 +301,13 @@ def _modes_from_data(problem: Problem, axis: str) -> int:
 def _time_degree(problem: Problem, modes: Mapping[str, int]) -> int:
     """Degree in time from the linear part: oscillations need about rate * T / 2, decays its square root."""
     horizon = problem.domain[TIME].length
-    centre = {
-        name: np.array([0.5 * (problem.domain[name].lower + problem.domain[name].upper)])
-        for name in problem.domain.names
-    }
+    waves = {name: 2.0 * np.pi * modes[name] / problem.domain[name].length for name in problem.domain.space}
     degree = 12.0
     for statement in problem.statements:
-        if statement.points is not None or statement.face is not None:
-            continue
-        order = statement.relation.order(TIME)
-        lead, rate = 0.0, 0.0j
-        for jet, coefficient in statement.relation.linear_part.items():
-            size = float(np.ravel(evaluate_coefficient(coefficient, typical_parameters(problem), centre))[0])
-            times = dict(jet.orders)
-            if times.get(TIME, 0) == order:
-                lead = size if times.keys() <= {TIME} else lead
-                continue
-            rate += complex(
-                size
-                * np.prod(
-                    [(2j * np.pi * modes[a] / problem.domain[a].length) ** n for a, n in times.items() if a != TIME]
-                )
-            )
-        if order and lead:
-            symbol = complex(-rate / lead) ** (1.0 / order)
-            degree = max(degree, 12.0 + 0.6 * abs(symbol.imag) * horizon + 2.0 * np.sqrt(abs(symbol.real) * horizon))
+        found = rates(problem, statement, waves) if statement.points is None and statement.face is None else None
+        if found is not None:
+            rate = complex(found[0])
+            degree = max(degree, 12.0 + 0.6 * abs(rate.imag) * horizon + 2.0 * np.sqrt(abs(rate.real) * horizon))
     return int(np.ceil(min(degree, 200.0)))
 
 

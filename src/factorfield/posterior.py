@@ -112,6 +112,27 @@ class Posterior:
         self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
     ) -> tuple[Array, Array, Array]:
         """Mean (n,), variance (n,) and quantiles (levels, n)."""
+        atoms = self._atoms(relation)
+        flat = grid if points else self.problem.domain.tensor(grid)
+        means, covariance = self._atom_moments(atoms, grid, points)
+        reach = special.ndtri(levels)[:, None]
+        if len(atoms) == 1 and relation.functionals[0].is_value:
+            line = linearise(relation, means.T, covariance.transpose(2, 0, 1), self.problem.constants, flat)
+            variance = np.maximum(line.explained, 0.0) + line.excess
+            activation = relation.is_activation
+            if activation is not None:  # g is increasing: quantiles pass through it
+                sd = np.sqrt(np.maximum(covariance[0, 0], 0.0))
+                return line.value, variance, activation(means[0] + reach * sd)
+        else:
+            combine = self._combination(relation, atoms, flat)
+            zeta = np.einsum("nja,an->nj", combine, means)
+            spread = np.einsum("nja,abn,nkb->njk", combine, covariance, combine)
+            line = linearise(relation, zeta, spread, self.problem.constants, flat)
+            variance = np.maximum(line.explained, 0.0) + line.excess
+        return line.value, variance, line.value + reach * np.sqrt(variance)
+
+    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
+        """Means (atoms, n) and covariances (atoms, atoms, n) of derivatives of latents, n points of the grid."""
         raise NotImplementedError
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
@@ -232,32 +253,10 @@ class GaussianPosterior(Posterior):
             noise = rng.standard_normal(self.root.shape[-1])
             yield self.mean + (self.root * noise if self.root.ndim == 1 else self.root @ noise)
 
-    def _moments(
-        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
-    ) -> tuple[Array, Array, Array]:
-        atoms = self._atoms(relation)
+    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
         if points:
-            flat: Mapping[str, Array] = grid
-            means, covariance = self._point_moments(atoms, grid)
-        else:
-            flat = self.problem.domain.tensor(grid)
-            means = self._grid_means(atoms, grid, self.mean)
-            covariance = self._grid_covariance(atoms, grid)
-        reach = special.ndtri(levels)[:, None]
-        if len(atoms) == 1 and relation.functionals[0].is_value:
-            line = linearise(relation, means.T, covariance.transpose(2, 0, 1), self.problem.constants, flat)
-            variance = np.maximum(line.explained, 0.0) + line.excess
-            activation = relation.is_activation
-            if activation is not None:  # g is increasing: quantiles pass through it
-                sd = np.sqrt(np.maximum(covariance[0, 0], 0.0))
-                return line.value, variance, activation(means[0] + reach * sd)
-        else:
-            combine = self._combination(relation, atoms, flat)
-            zeta = np.einsum("nja,an->nj", combine, means)
-            spread = np.einsum("nja,abn,nkb->njk", combine, covariance, combine)
-            line = linearise(relation, zeta, spread, self.problem.constants, flat)
-            variance = np.maximum(line.explained, 0.0) + line.excess
-        return line.value, variance, line.value + reach * np.sqrt(variance)
+            return self._point_moments(atoms, grid)
+        return self._grid_means(atoms, grid, self.mean), self._grid_covariance(atoms, grid)
 
     def _latent_root(self, latent: Latent) -> Array:
         """Root of the latent's raw weights, shape (raw size, r)."""

@@ -39,17 +39,19 @@ def solve(
     """
     chosen = methods.get(method, **options) if isinstance(method, str) else method
     many = isinstance(problem, Sequence)
-    models = [_as_model(item) for item in (problem if isinstance(problem, Sequence) else [problem])]
+    items = problem if isinstance(problem, Sequence) else [problem]
+    models = [_as_model(item, getattr(chosen, "takes_problem", False)) for item in items]
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
         together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
         solutions = together(models, report) if together else [chosen.run(model, report) for model in models]
     return solutions if many else solutions[0]
 
 
-def _as_model(problem: Problem | Model) -> Model:
+def _as_model(problem: Problem | Model, plain: bool) -> Any:
+    """What a method takes: a model, or the problem itself if it chooses its own (chain)."""
     if not isinstance(problem, Problem | Model):
         raise expected("an ff.Problem or a model", type(problem).__name__, "ff.solve(ff.Problem(...))")
-    return problem if isinstance(problem, Model) else default_model(problem)
+    return problem if plain or isinstance(problem, Model) else default_model(problem)
 
 
 class _Verb(types.ModuleType):

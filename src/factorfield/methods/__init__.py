@@ -15,6 +15,7 @@ Report = Callable[[str, float], None]  # what is going on, and how far (0..1)
 
 # name -> (module, class); imported when asked for, so that no method pays for another's dependencies
 _METHODS = {
+    "chain": ("factorfield.methods.chain", "Chain"),
     "joint": ("factorfield.methods.joint", "Joint"),
     "laplace": ("factorfield.methods.joint", "Laplace"),
     "mean-field": ("factorfield.methods.mean_field", "MeanField"),

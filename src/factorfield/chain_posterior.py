@@ -1,0 +1,242 @@
+"""Posterior over a chain of time windows: filtered beliefs, what later windows say, and the modes left out.
+
+A prediction touches only the windows its times fall in; a window's covariance is put together when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.basis import Departure, Tensor
+from factorfield.domain import TIME
+from factorfield.links import Belief, Message, Segment, inner
+from factorfield.posterior import Atom, GaussianPosterior, Posterior
+from factorfield.representation import Representation
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """Modes that the basis leaves out: wave numbers, variances at the start, complex rates of the linear equation."""
+
+    axis: str
+    wave: Array
+    variance: Array
+    rate: NDArray[np.complex128]
+
+    def of(self, orders: Mapping[str, int], times: Array) -> Array:
+        """Variance of a derivative of the left-out part at each time (from the start)."""
+        grown = np.exp(2.0 * np.minimum(np.outer(times, self.rate.real), 0.0))
+        size = self.wave ** (2 * orders.get(self.axis, 0)) * np.abs(self.rate) ** (2 * orders.get(TIME, 0))
+        return grown @ (size * self.variance)
+
+
+def window_representation(template: Representation, lower: float, upper: float) -> Representation:
+    """The same representation with every time axis moved to another window."""
+    parts = []
+    for name, form in template.forms.items():
+        basis = template.latents[form.latents[0]].basis
+        families = {
+            axis: Departure(family.degree, lower, upper, family.states) if isinstance(family, Departure) else family
+            for axis, family in basis.families.items()
+        }
+        parts.append((name, Tensor(families), form))
+    return Representation.build(parts)
+
+
+def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which weights of a window are its state at the start (unknown coefficients included), and which the rest."""
+    state: list[int] = []
+    for latent in representation.latents.values():
+        basis = latent.basis
+        count = basis.size
+        if TIME in basis.families:
+            family = basis.families[TIME]
+            assert isinstance(family, Departure)
+            count = family.states * (basis.size // family.size)
+        state += range(latent.start, latent.start + count)
+    rest = np.setdiff1d(np.arange(representation.size), state)
+    return np.array(state, int), rest
+
+
+def end_map(representation: Representation) -> Array:
+    """The state at the end of a window as a linear map of its weights."""
+    state, _ = layout(representation)
+    rows = np.zeros((len(state), representation.size))
+    at = 0
+    for latent in representation.latents.values():
+        basis = latent.basis
+        if TIME not in basis.families:
+            rows[at : at + basis.size, latent.block] = np.eye(basis.size)
+            at += basis.size
+            continue
+        family = basis.families[TIME]
+        assert isinstance(family, Departure)
+        across = basis.size // family.size
+        for order in range(family.states):
+            values = family([family.upper], order)[0]
+            rows[at : at + across, latent.block] = np.kron(values, np.eye(across))
+            at += across
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class ChainPosterior(Posterior):
+    """Windows between `edges`; `starts` are filtered beliefs, `futures` what comes back from later windows."""
+
+    edges: Array
+    starts: Sequence[Belief]
+    links: Sequence[Segment]
+    futures: Sequence[Message]
+    tails: Mapping[str, Tail] = field(default_factory=dict)
+
+    def window(self, index: int) -> GaussianPosterior:
+        """The belief about all weights of one window."""
+        state, rest = layout(self.representation)
+        link = self.links[index]
+        known = inner(self.starts[index], link, self.futures[index])
+        mean = np.empty(len(state) + len(rest))
+        root = np.zeros((len(mean), known.root.shape[1] + len(rest)))
+        order = np.concatenate([state, rest])
+        mean[order] = known.mean
+        root[order, : known.root.shape[1]] = known.root
+        root[rest, known.root.shape[1] :] = link.inside
+        representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
+        return GaussianPosterior(self.problem, representation, self.noise, mean, root)
+
+    @property
+    def weight_mean(self) -> Array:
+        """Weights of the first window: the state at the start and how it departs."""
+        return self.window(0).weight_mean
+
+    @property
+    def weight_std(self) -> Array:
+        return self.window(0).weight_std
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        return self.window(len(self.links) - 1).parameters() if self.problem.unknowns else {}
+
+    # -- fields
+
+    def _windows_of(self, times: Array) -> NDArray[np.int64]:
+        return np.clip(np.searchsorted(self.edges[1:-1], times, side="left"), 0, len(self.links) - 1)
+
+    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
+        which = self._windows_of(np.asarray(grid[TIME]))
+        across = 1 if points else int(np.prod([len(x) for name, x in grid.items() if name != TIME], dtype=int))
+        means = np.empty((len(atoms), len(which), across))
+        covariance = np.empty((len(atoms), len(atoms), len(which), across))
+        for index in np.unique(which):
+            chosen = np.flatnonzero(which == index)
+            part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
+            own_means, own = self.window(int(index))._atom_moments(atoms, part, points)
+            means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
+            covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
+        for a, (name, orders) in enumerate(atoms):
+            if name in self.tails:
+                added = self.tails[name].of(dict(orders), np.asarray(grid[TIME]) - self.edges[0])
+                covariance[a, a] += added[:, None]
+        return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Any]:
+        """Paths: the state at the start, then window by window what its end and the future allow."""
+        for _ in range(count):
+            path, state = [], None
+            for index, (start, link) in enumerate(zip(self.starts, self.links, strict=True)):
+                belief = inner(start, link, self.futures[index])
+                width = len(start.mean)
+                if state is not None:  # condition on where the last window ended
+                    lower, extra = belief.root[:width], belief.root[width:]
+                    left, singular, right = linalg.svd(lower, full_matrices=True)
+                    known = np.zeros(right.shape[0])
+                    good = singular > 1e-12 * max(singular[0], 1e-300)
+                    known[: len(singular)][good] = (left.T @ (state - belief.mean[:width]))[good] / singular[good]
+                    known[len(singular) :] = rng.standard_normal(len(known) - len(singular))
+                    rest = belief.mean[width:] + extra @ (right.T @ known)
+                else:
+                    drawn = belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
+                    state, rest = drawn[:width], drawn[width:]
+                rest = rest + link.inside @ rng.standard_normal(len(rest))
+                path.append((state, rest))
+                state = self._end_of(index, state, rest)
+            yield path
+
+    def _end_of(self, index: int, state: Array, rest: Array) -> Array:
+        representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
+        order = np.concatenate(layout(representation))
+        weights = np.empty(len(order))
+        weights[order] = np.concatenate([state, rest])
+        return end_map(representation) @ weights
+
+    def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Any) -> Array:
+        which = self._windows_of(np.asarray(grid[TIME]))
+        pieces: dict[int, Array] = {}
+        order = np.concatenate(layout(self.representation))
+        shape = (len(atoms), -1, int(np.prod([len(x) for n, x in grid.items() if n != TIME], dtype=int)))
+        result = np.empty((len(atoms), len(which), shape[2]))
+        for index in np.unique(which):
+            chosen = np.flatnonzero(which == index)
+            flat = np.empty(len(order))
+            flat[order] = np.concatenate(weights[index])
+            part = {name: x[chosen] if name == TIME else x for name, x in grid.items()}
+            pieces[int(index)] = self.window(int(index))._grid_means(atoms, part, flat)
+            result[:, chosen] = pieces[int(index)].reshape(shape)
+        return result.reshape(len(atoms), -1)
+
+    # -- files
+
+    def arrays(self) -> dict[str, Array]:
+        unique = list({id(link): link for link in self.links}.values())
+        stored = {
+            "chain_edges": self.edges,
+            "chain_kind": np.array([next(i for i, u in enumerate(unique) if u is link) for link in self.links], float),
+            "chain_mean": np.stack([b.mean for b in self.starts]),
+            "chain_root": np.stack([b.root for b in self.starts]),
+            "chain_future_rows": np.stack([_padded(m.rows, m.rows.shape[1]) for m in self.futures]),
+            "chain_future_target": np.stack([_padded(m.target[:, None], m.rows.shape[1])[:, 0] for m in self.futures]),
+            "chain_message_rows": np.stack([_padded(u.message.rows, u.message.rows.shape[1]) for u in unique]),
+            "chain_message_target": np.stack(
+                [_padded(u.message.target[:, None], u.message.rows.shape[1])[:, 0] for u in unique]
+            ),
+        }
+        for name in ("slope", "offset", "inside", "outside", "forward", "shift", "kick"):
+            stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
+        for name, tail in self.tails.items():
+            stored[f"tail_{name}"] = np.stack([tail.wave, tail.variance, tail.rate.real, tail.rate.imag])
+        return stored
+
+
+def _padded(rows: Array, count: int) -> Array:
+    result = np.zeros((count, rows.shape[1]))
+    result[: len(rows)] = rows
+    return result
+
+
+def from_arrays(
+    problem: Any, representation: Representation, noise: Any, stored: Mapping[str, Array]
+) -> ChainPosterior:
+    links = []
+    for i in range(len(stored["chain_slope"])):
+        message = Message(stored["chain_message_rows"][i], stored["chain_message_target"][i])
+        names = ("slope", "offset", "inside", "outside", "forward", "shift", "kick")
+        links.append(Segment(message=message, **{name: stored[f"chain_{name}"][i] for name in names}))
+    pairs = zip(stored["chain_future_rows"], stored["chain_future_target"], strict=True)
+    space = problem.domain.space[0] if problem.domain.space else ""
+    tails = {
+        key.removeprefix("tail_"): Tail(space, values[0], values[1], values[2] + 1j * values[3])
+        for key, values in stored.items()
+        if key.startswith("tail_")
+    }
+    return ChainPosterior(
+        problem, representation, noise, stored["chain_edges"],
+        [Belief(m, r) for m, r in zip(stored["chain_mean"], stored["chain_root"], strict=True)],
+        [links[int(kind)] for kind in stored["chain_kind"]],
+        [Message(rows, target) for rows, target in pairs], tails,
+    )  # fmt: skip

@@ -1,0 +1,330 @@
+"""Time windows, each a joint belief, linked by exact Gaussian messages on their interface (the default method).
+
+Forward, every window turns its factors into a message to its state at the start, a rule for the rest, and a way to its
+end (links.py); backward, what later windows know returns. On a chain this is exact: for a linear equation the result is
+that of one joint solve over all windows. Nonlinear factors are linearised at the mean, window by window on the way
+forward, then - if anything later speaks - along the smoothed path until it stops moving.
+
+A window is accepted when the last polynomials of its time basis carry almost nothing; otherwise it is halved. Windows
+of equal length of a linear equation without explicit time share one factorisation.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield import threads
+from factorfield.activation import Activation, Identity
+from factorfield.basis import Departure
+from factorfield.chain_posterior import ChainPosterior, end_map, layout, window_representation
+from factorfield.domain import TIME
+from factorfield.errors import AdviceWarning, ProblemError, expected
+from factorfield.factors import FactorGroup, linearise, times
+from factorfield.links import Belief, Message, Segment, carried, inner, returned, segment
+from factorfield.methods import Report
+from factorfield.methods.chain_setup import Setup, set_up, window_groups
+from factorfield.model import Model
+from factorfield.problem import Problem
+from factorfield.solution import Solution, Status
+
+Array = NDArray[np.float64]
+MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation is too stiff, or wrong
+SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Settings; what is None is chosen from the data and reported in solution.settings.
+
+    degree      of the polynomials in time within a window
+    tolerance   largest coefficient, in units of the field, that a window may leave to its last polynomials
+    modes       per space axis: frequencies (periodic) or polynomial degrees (interval)
+    windows     edges of the windows, instead of error control
+    """
+
+    degree: int = 12
+    tolerance: float = 1e-7
+    modes: Mapping[str, int] | None = None
+    windows: Any = None
+    activation: Activation = field(default_factory=Identity)
+    iterations: int = 30
+
+    name = "chain"
+    takes_problem = True
+
+    def __post_init__(self) -> None:
+        if self.degree < 4 or not self.tolerance > 0.0 or self.iterations < 1:
+            received = f"degree={self.degree}, tolerance={self.tolerance}, iterations={self.iterations}"
+            raise expected("degree >= 4, tolerance > 0, iterations >= 1", received, "degree=12")
+
+    def run(self, model: Model | Problem, report: Report | None = None) -> Solution:
+        problem = model.problem if isinstance(model, Model) else model
+        begin = time.perf_counter()
+        setup = set_up(problem, self.degree, self.modes, self.activation)
+        chosen = time.perf_counter()
+        with threads.suited_to(setup.representation.size):
+            walk = Walk(setup, self, report)
+            walk.forward(None if self.windows is None else np.asarray(self.windows, float))
+            status = walk.smooth()
+        timings = {"choose": chosen - begin, "solve": time.perf_counter() - begin}
+        posterior = ChainPosterior(
+            problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links, walk.futures,
+            setup.tails,
+        )  # fmt: skip
+        walk.advise(posterior)
+        settings = {
+            **setup.settings, "method": self.name, "degree": self.degree, "tolerance": self.tolerance,
+            "windows": [float(edge) for edge in walk.edges], "factorisations": walk.factorisations,
+        }  # fmt: skip
+        trace = {"windows": len(walk.links), "iterations": walk.iterations, "rejected": walk.rejected}
+        return Solution(posterior, status, trace, timings, settings)
+
+
+class Walk:
+    """The passes over the windows of one problem."""
+
+    def __init__(self, setup: Setup, method: Chain, report: Report | None) -> None:
+        self.setup, self.method, self.report = setup, method, report
+        self.state, self.rest = layout(setup.representation)
+        self.order = np.concatenate([self.state, self.rest])
+        self.edges: list[float] = []
+        self.arrivals: list[Belief] = []  # at the start of each window, before its own message
+        self.starts: list[Belief] = []  # after it
+        self.links: list[Segment] = []
+        self.futures: list[Message] = []
+        self.centres: list[Array] = []  # where each window was linearised
+        self.groups: list[list[FactorGroup] | None] = []
+        self.shared: dict[float, Segment] = {}
+        self.iterations = self.rejected = self.factorisations = 0
+
+    # -- forward
+
+    def forward(self, edges: Array | None) -> None:
+        axis = self.setup.problem.domain[TIME]
+        horizon = axis.length
+        arrival = self.setup.prior
+        self.edges = [axis.lower]
+        if edges is not None:
+            for upper in edges[1:]:
+                arrival = self._advance(arrival, float(upper))
+            return
+        level = self.setup.first_level
+        position, cells = 0, 2**level  # time = lower + position / 2^level * horizon
+        while position < cells:
+            upper = axis.upper if position + 1 == cells else axis.lower + (position + 1) / cells * horizon
+            error = self._try(arrival, upper)
+            if error > 1.0:
+                self.rejected += 1
+                level, position, cells = level + 1, 2 * position, 2 * cells
+                if level > MOST_HALVINGS:
+                    raise ProblemError(
+                        f"expected windows of at least 2^-{MOST_HALVINGS} of the horizon, received a solution that "
+                        f"changes faster at t = {self.edges[-1]:.6g} (error {error:.2g} tolerances); try a larger "
+                        "sigma of the equation, fewer modes, or check the sign of its terms"
+                    )
+                continue
+            arrival = self._accept(upper)
+            position += 1
+            small = error * 2.0 ** (self.method.degree - 1) < 1.0
+            if small and position % 2 == 0 and level > 0 and position < cells:
+                level, position, cells = level - 1, position // 2, cells // 2
+            if self.report is not None:
+                self.report(f"window {len(self.links)}, t = {self.edges[-1]:.4g}", position / cells)
+
+    def _advance(self, arrival: Belief, upper: float) -> Belief:
+        self._try(arrival, upper)
+        return self._accept(upper)
+
+    def _try(self, arrival: Belief, upper: float) -> float:
+        """Solve the next window; its error in tolerances."""
+        lower = self.edges[-1]
+        groups = None
+        length = round(upper - lower, 14)
+        first = len(self.edges) == 1
+        plain = self.setup.is_plain(lower, upper, first)
+        if plain and length in self.shared:
+            link = self.shared[length]
+        else:
+            groups = window_groups(self.setup, lower, upper, first)
+            link = None
+        if link is not None or self.setup.is_linear:
+            if link is None:
+                link = self._segment(groups or [], np.zeros(len(self.order)), lower, upper)
+                if plain:
+                    self.shared[length] = link
+            start = arrival * link.message
+            weights = self._weights(start, link)
+        else:
+            start, link, weights = self._newton(arrival, groups or [], lower, upper)
+        self._candidate = (arrival, start, link, weights, groups)
+        return self._error(weights)
+
+    def _accept(self, upper: float) -> Belief:
+        arrival, start, link, weights, groups = self._candidate
+        self.edges.append(upper)
+        self.arrivals.append(arrival)
+        self.starts.append(start)
+        self.links.append(link)
+        self.centres.append(weights)
+        self.groups.append(groups)
+        return carried(start, link)
+
+    def _weights(self, start: Belief, link: Segment) -> Array:
+        weights = np.empty(len(self.order))
+        weights[self.order] = np.concatenate([start.mean, link.offset + link.slope @ start.mean])
+        return weights
+
+    def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
+        rows, target = whitened(groups, weights)
+        self.factorisations += 1
+        end = end_map(window_representation(self.setup.representation, lower, upper))
+        return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], end)
+
+    def _error(self, weights: Array) -> float:
+        worst = 0.0
+        for latent in self.setup.representation.latents.values():
+            family = latent.basis.families.get(TIME)
+            if isinstance(family, Departure):
+                table = weights[latent.block].reshape(family.size, -1)
+                worst = max(worst, float(np.abs(table[-2:]).max()) / (self.method.tolerance * self.setup.scale))
+        return worst if np.isfinite(worst) else np.inf
+
+    def _newton(
+        self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float
+    ) -> tuple[Belief, Segment, Array]:
+        """Gauss-Newton within a window, given what arrives; steps halved until the log density does not fall."""
+        weights = np.zeros(len(self.order))
+        weights[self.state] = arrival.mean
+        place = np.zeros(arrival.root.shape[1])
+        merit = self._merit(groups, weights, place)
+        for _ in range(self.method.iterations):
+            link = self._segment(groups, weights, lower, upper)
+            self.iterations += 1
+            standard = Belief(np.zeros(len(place)), np.eye(len(place))) * Message(
+                link.message.rows @ arrival.root, link.message.target - link.message.rows @ arrival.mean
+            )
+            start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
+            target = self._weights(start, link)
+            length, promised = 1.0, np.inf
+            while True:
+                new_weights = weights + length * (target - weights)
+                new_place = place + length * (standard.mean - place)
+                value = self._merit(groups, new_weights, new_place)
+                if value <= merit * (1.0 + 1e-12) + 1e-9 or length < 1e-4:
+                    break
+                length *= 0.5
+            promised = merit - value
+            weights, place, merit = new_weights, new_place, value
+            if length == 1.0 and abs(promised) < 1e-3:
+                break
+        return start, link, weights
+
+    def _merit(self, groups: list[FactorGroup], weights: Array, place: Array) -> float:
+        total = 0.5 * float(place @ place) + 0.5 * float(
+            np.sum((weights[self.rest] / self.setup.spread[self.rest]) ** 2)
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            for group in groups:
+                value = group.relation.value(group.project(weights), group.parameters, group.points)
+                total += 0.5 * float(np.sum(((value - group.target) / group.sigma) ** 2))
+        return total if np.isfinite(total) else np.inf
+
+    # -- backward
+
+    def smooth(self) -> Status:
+        """Bring the future back; nonlinear chains are linearised along the smoothed path until it rests."""
+        self._backward()
+        if self.setup.is_linear or not self.setup.speaks_later:
+            text = (
+                "linear and Gaussian: exact for the windows chosen" if self.setup.is_linear else "every window settled"
+            )
+            return Status("converged", text)
+        for _ in range(self.method.iterations):
+            moved = self._relinearise()
+            self._backward()
+            if self.report is not None:
+                self.report(f"smoothing, the path moved by {moved:.1e} sd", 0.9)
+            if moved < 1e-3:
+                return Status("converged", f"the smoothed path rests to {moved:.1e} standard deviations")
+        return Status("max-iterations", f"the smoothed path still moves by {moved:.1e} standard deviations")
+
+    def _backward(self) -> None:
+        message = Message.nothing(len(self.state))
+        self.futures = []
+        for link in reversed(self.links):
+            self.futures.append(message)
+            message = returned(message, link)
+        self.futures.reverse()
+
+    def _relinearise(self) -> float:
+        """One Gauss-Newton step of the whole chain; how far the states moved, in their standard deviations."""
+        arrival, moved = self.setup.prior, 0.0
+        for index, link in enumerate(self.links):
+            known = inner(self.starts[index], link, self.futures[index])
+            weights = np.empty(len(self.order))
+            weights[self.order] = known.mean
+            spread = np.sqrt(np.sum(known.root[: len(self.state)] ** 2, axis=1)) + 1e-12 * self.setup.scale
+            change = np.abs(known.mean[: len(self.state)] - self.centres[index][self.state]) / spread
+            moved = max(moved, float(change.max()))
+            self.centres[index] = weights
+        for index in range(len(self.links)):
+            lower, upper = self.edges[index], self.edges[index + 1]
+            groups = self.groups[index]
+            assert groups is not None
+            self.links[index] = self._segment(groups, self.centres[index], lower, upper)
+            self.arrivals[index] = arrival
+            self.starts[index] = arrival * self.links[index].message
+            arrival = carried(self.starts[index], self.links[index])
+        return moved
+
+    # -- what a user should know
+
+    def advise(self, posterior: ChainPosterior) -> None:
+        first = inner(self.starts[0], self.links[0], self.futures[0])
+        spread = np.sqrt(np.sum(first.root[: len(self.state)] ** 2, axis=1))
+        prior = np.sqrt(np.sum(self.setup.prior.root**2, axis=1))
+        free = float(np.sum((spread / prior)[self.setup.informative] ** 2))
+        if free >= 0.5:
+            warnings.warn(
+                f"about {free:.0f} of {len(self.state)} directions of the initial state are settled by neither data "
+                "nor equation and stay with the prior; add observations, initial or boundary conditions if the std is "
+                "too large",
+                AdviceWarning, stacklevel=4,
+            )  # fmt: skip
+        self._contradictions(posterior)
+
+    def _contradictions(self, posterior: ChainPosterior) -> None:
+        """Chi-square of each condition whose sigma was given, at the posterior mean."""
+        found: dict[str, list[Array]] = {}
+        for index, groups in enumerate(self.groups):
+            for group in groups or []:
+                if group.name in self.setup.given:
+                    weights = posterior.window(index).mean if len(self.links) > 1 else posterior.weight_mean
+                    value = group.relation.value(group.project(weights), group.parameters, group.points)
+                    found.setdefault(group.name, []).append((value - group.target) / group.sigma)
+        for name, parts in found.items():
+            misfit = np.concatenate(parts)
+            if float(misfit @ misfit) > len(misfit) + SURPRISE * np.sqrt(2.0 * len(misfit)) + 3.0:
+                warnings.warn(
+                    f"{name}: misses its values by {np.sqrt(np.mean(misfit**2)):.3g} sigma (root mean square over "
+                    f"{len(misfit)}), more than chance: it contradicts the other factors, or its sigma is too small",
+                    AdviceWarning, stacklevel=5,
+                )  # fmt: skip
+
+
+def whitened(groups: list[FactorGroup], weights: Array) -> tuple[Array, Array]:
+    """Linearised factors at `weights` as rows w = target +- 1."""
+    rows, targets = [np.zeros((0, len(weights)))], [np.zeros(0)]
+    for group in groups:
+        line = linearise(group.relation, group.project(weights), None, group.parameters, group.points)
+        block = group.pull_back(line.slopes / group.sigma[:, None], len(weights))
+        rows.append(block)
+        targets.append((group.target - line.value) / group.sigma + times(block, weights))
+    return np.concatenate(rows), np.concatenate(targets)

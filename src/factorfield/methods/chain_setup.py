@@ -1,0 +1,296 @@
+"""What a chain is made of before the first window: modes, noise, prior, and each window's factors.
+
+Every choice that the user left open is made here, from the data, and reported in `settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.activation import Activation
+from factorfield.basis import Departure, Family, Tensor, family_for
+from factorfield.chain_posterior import Tail, layout, window_representation
+from factorfield.domain import TIME, Interval, Periodic
+from factorfield.errors import expected
+from factorfield.factors import FactorGroup, build_group
+from factorfield.links import Belief
+from factorfield.model import LABEL_NOISE, checked_counts, field_scale, unknown_prior
+from factorfield.problem import Problem
+from factorfield.representation import Representation, coefficient_form, field_form
+from factorfield.spectrum import Spectrum, fit
+from factorfield.symbol import rates
+
+Array = NDArray[np.float64]
+RESIDUAL = 1e-5  # default sigma of an equation: this share of the field's scale over the horizon
+BROAD = 10.0  # prior sd of what the equation settles, in units of the field's scale
+MOST_MODES = 32
+FEWEST_MODES = 4
+REPRESENTED = 1e-4  # left-out modes matter above this share of the field's scale
+REACH = 8.0  # rate times length of a first window: what a polynomial of degree 12 resolves to 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    problem: Problem
+    representation: Representation  # of one window; time is moved along
+    prior: Belief  # of the state at the start
+    spread: Array  # prior sds of a window's weights
+    sigma: Mapping[str, Any]  # per statement
+    given: frozenset[str]  # conditions whose sigma the user gave
+    noise: Mapping[str, float]
+    scale: float
+    points: Mapping[str, Array]  # collocation along the space axes
+    tails: Mapping[str, Tail]
+    informative: NDArray[np.int64]  # entries of the state that conditions should settle
+    is_linear: bool
+    autonomous: bool
+    speaks_later: bool  # is anything said after the start besides the equation?
+    first_level: int  # the first window is the horizon / 2^level
+    settings: Mapping[str, Any]
+
+    def is_plain(self, lower: float, upper: float, first: bool) -> bool:
+        """Does the window hold nothing but what every window of its length holds?"""
+        if first or not (self.is_linear and self.autonomous):
+            return False
+        return not any(
+            s.points is not None and bool(np.any((s.points[TIME] > lower) & (s.points[TIME] <= upper)))
+            for s in self.problem.statements
+        )
+
+
+def set_up(problem: Problem, degree: int, modes: Mapping[str, int] | None, activation: Activation) -> Setup:
+    if TIME not in problem.domain:
+        raise expected("a problem with a time axis 't' for method='chain'", repr(problem), "method='joint'")
+    scale = field_scale(problem)
+    spectra = _spectra(problem)
+    counts = _modes(problem, checked_counts(modes, problem, "modes"), spectra, scale)
+    families: dict[str, Family] = {name: family_for(problem.domain[name], n) for name, n in counts.items()}
+    horizon = problem.domain[TIME]
+    orders = {name: _time_order(problem, name) for name in problem.fields}
+    parts = []
+    for name in problem.fields:
+        window = Departure(degree, horizon.lower, horizon.upper, orders[name])
+        basis = Tensor({TIME: window, **families})
+        parts.append((name, basis, field_form(name, problem.domain.names, activation)))
+    parts += [(name, Tensor({}), coefficient_form(name, u.positive)) for name, u in problem.unknowns.items()]
+    representation = Representation.build(parts)
+    relations = {s.name: representation.read(s.relation) for s in problem.statements}
+    is_linear = all(relation.is_linear for relation in relations.values())
+    plain_space = is_linear and not any(
+        set(r.coordinates) - {TIME}
+        or any(c.free_symbols and _moves(c, problem) for f in r.functionals for _, c in f.terms)
+        for r in relations.values()
+    )
+    points = {
+        name: problem.domain[name].collocation(
+            families[name].size + 1
+            if plain_space and isinstance(problem.domain[name], Periodic)
+            else 2 * families[name].size
+        )
+        for name in problem.domain.space
+    }
+    sigma, noise = _sigmas(problem, scale, spectra, counts)
+    prior_mean, spread = _prior(problem, representation, scale, activation, spectra, counts)
+    state, _ = layout(representation)
+    tails = _tails(problem, spectra, counts, activation)
+    autonomous = not any(TIME in s.relation.coordinates for s in problem.statements)
+    rate = _fastest(problem, counts)
+    level = max(0, int(np.floor(np.log2(max(rate * horizon.length / REACH, 1.0)))) - 1)
+    later = bool(problem.unknowns) or any(
+        (s.points is not None and bool(np.any(s.points[TIME] > horizon.lower)))
+        or (s.face is not None and s.face.get(TIME, horizon.lower) > horizon.lower)
+        for s in problem.statements
+    )
+    settings = {
+        "model": "chain", "modes": counts, "scale": scale, "activation": activation.name,
+        "sigma": {name: float(np.sqrt(np.mean(np.square(value)))) for name, value in sigma.items()},
+        "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
+    }  # fmt: skip
+    given = frozenset(s.name for s in problem.statements if s.sigma is not None and (s.points is not None or s.face))
+    informative = np.arange(len(state) - len(problem.unknowns))
+    prior = Belief(prior_mean[state], np.diag(spread[state]))
+    return Setup(
+        problem, representation, prior, spread, sigma, given, noise, scale, points, tails, informative, is_linear,
+        autonomous, later, level, settings,
+    )  # fmt: skip
+
+
+def _moves(coefficient: Any, problem: Problem) -> bool:
+    """Does a functional's coefficient depend on a space coordinate?"""
+    return bool({str(s) for s in coefficient.free_symbols} & set(problem.domain.space))
+
+
+def window_groups(setup: Setup, lower: float, upper: float, first: bool) -> list[FactorGroup]:
+    """The factors of one window: the equation and faces at collocation points, observations that fall into it."""
+    problem = setup.problem
+    representation = window_representation(setup.representation, lower, upper)
+    some = next(iter(representation.latents.values())).basis.families[TIME]
+    instants = Interval(lower, upper).collocation(some.size + 2)
+    groups = []
+    for statement in problem.statements:
+        sigma, target = setup.sigma[statement.name], statement.target
+        if statement.points is not None:
+            t = statement.points[TIME]
+            inside = (t <= upper) & ((t > lower) | first)
+            if not np.any(inside):
+                continue
+            where: Mapping[str, Array] = {name: x[inside] for name, x in statement.points.items()}
+            target = target[inside]
+            sigma = sigma[inside] if np.ndim(sigma) else sigma
+        else:
+            face = statement.face or {}
+            if TIME in face and not (lower < face[TIME] <= upper or (first and face[TIME] <= lower)):
+                continue
+            axes = {name: np.array([face[name]]) if name in face else x for name, x in setup.points.items()}
+            axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
+            where = problem.domain.tensor(axes)
+        relation = representation.read(statement.relation)
+        groups.append(build_group(statement.name, relation, representation, where, target, sigma, problem.constants))
+    return groups
+
+
+def _time_order(problem: Problem, name: str) -> int:
+    orders = [
+        dict(jet.orders).get(TIME, 0)
+        for statement in problem.statements
+        for jet in statement.relation.jets.values()
+        if jet.field == name and statement.points is None and statement.face is None
+    ]
+    return max([1, *orders])
+
+
+def _spectra(problem: Problem) -> dict[str, Spectrum]:
+    """The spectrum of each field whose values are observed at the start, along the one periodic axis."""
+    space = problem.domain.space
+    found: dict[str, Spectrum] = {}
+    if len(space) != 1 or not isinstance(problem.domain[space[0]], Periodic):
+        return found
+    axis, start = problem.domain[space[0]], problem.domain[TIME].lower
+    for s in problem.statements:
+        if s.points is None or len(s.relation.jets) != 1 or len(s.target) < 8:
+            continue
+        jet = next(iter(s.relation.jets.values()))
+        if jet.orders or not s.relation.is_linear or np.any(s.points[TIME] != start) or jet.field in found:
+            continue
+        if np.ptp(s.points[space[0]]) == 0.0:
+            continue
+        sigma = None if s.sigma is None else float(np.sqrt(np.mean(np.square(s.sigma))))
+        found[jet.field] = fit(s.points[space[0]], s.target, axis.lower, axis.length, sigma)
+    return found
+
+
+def _modes(problem: Problem, given: Mapping[str, int], spectra: Mapping[str, Spectrum], scale: float) -> dict[str, int]:
+    modes = {}
+    for name in problem.domain.space:
+        periodic = isinstance(problem.domain[name], Periodic)
+        automatic = 16 if periodic else 20
+        if len(problem.domain.space) > 1:
+            automatic = 6 if periodic else 10
+        if spectra:
+            # modes whose loss would show: beside the label noise's own share, or beside the field itself
+            needed = [s.enough(max(REPRESENTED * scale, 0.1 * s.sigma / 8.0), MOST_MODES) for s in spectra.values()]
+            automatic = max(FEWEST_MODES, *needed)
+            if any(not s.relation.is_linear for s in problem.statements):
+                automatic = min(MOST_MODES, automatic + 4)  # products of modes make new ones
+        modes[name] = given.get(name, automatic)
+    return modes
+
+
+def _sigmas(
+    problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """The noise of every statement: the user's, the evidence's, or a small default; and that of predictions."""
+    sigma: dict[str, Any] = {}
+    noise: dict[str, float] = {}
+    for s in problem.statements:
+        jets = list(s.relation.jets.values())
+        value = s.sigma
+        if s.points is None and s.face is None:
+            value = RESIDUAL * scale / problem.domain[TIME].length if value is None else value
+        else:
+            spectrum = spectra.get(jets[0].field) if len(jets) == 1 and s.points is not None else None
+            at_start = s.points is not None and bool(np.all(s.points[TIME] == problem.domain[TIME].lower))
+            if spectrum is not None and at_start and not jets[0].orders:
+                own = spectrum.sigma if value is None else value
+                noise[jets[0].field] = float(np.sqrt(np.mean(np.square(own))))
+                left = spectrum.left_out(modes[problem.domain.space[0]])
+                value = np.sqrt(np.square(own) + left)  # what the basis cannot follow disturbs the labels too
+            elif value is None:
+                value = LABEL_NOISE * scale if s.points is not None else 1e-4 * scale
+            if s.points is not None and len(jets) == 1 and not jets[0].orders:
+                noise.setdefault(jets[0].field, float(np.sqrt(np.mean(np.square(value)))))
+        sigma[s.name] = value
+    return sigma, noise
+
+
+def _prior(
+    problem: Problem, representation: Representation, scale: float, activation: Activation,
+    spectra: Mapping[str, Spectrum], modes: Mapping[str, int],
+) -> tuple[Array, Array]:  # fmt: skip
+    """Means and sds of a window's weights: the spectrum at the start, broad for what the equation settles."""
+    reach = float(abs(activation.inverse(scale)))
+    mean, sd = np.zeros(representation.size), np.full(representation.size, BROAD * reach)
+    horizon = problem.domain[TIME].length
+    for name, form in representation.forms.items():
+        for latent_name in form.latents:
+            latent = representation.latents[latent_name]
+            if name in problem.unknowns:
+                mean[latent.block], variance = unknown_prior(problem.unknowns[name])
+                sd[latent.block] = np.sqrt(variance)
+                continue
+            family = latent.basis.families[TIME]
+            assert isinstance(family, Departure)
+            across = latent.basis.size // family.size
+            if name in spectra and activation.name == "identity":
+                count = modes[problem.domain.space[0]]
+                sd[latent.start : latent.start + across] = np.concatenate(
+                    [[spectra[name].constant], np.repeat(np.sqrt(spectra[name].variance[:count]), 2)]
+                )
+            rate = max(_fastest(problem, modes), 1.0 / horizon)
+            for order in range(1, family.states):
+                block = slice(latent.start + order * across, latent.start + (order + 1) * across)
+                sd[block] = BROAD * reach * rate**order
+    return mean, sd
+
+
+def _fastest(problem: Problem, modes: Mapping[str, int]) -> float:
+    waves = {
+        name: 2.0
+        * np.pi
+        * n
+        / problem.domain[name].length
+        * (1.0 if isinstance(problem.domain[name], Periodic) else 0.5)
+        for name, n in modes.items()
+    }
+    fastest = 0.0
+    for statement in problem.statements:
+        if statement.points is None and statement.face is None:
+            found = rates(problem, statement, waves)
+            if found is not None:
+                fastest = max(fastest, float(np.max(np.abs(found))))
+    return fastest
+
+
+def _tails(
+    problem: Problem, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], activation: Activation
+) -> dict[str, Tail]:
+    """What the basis leaves out of each observed field, carried along by the equation's linear part."""
+    tails: dict[str, Tail] = {}
+    equations = [s for s in problem.statements if s.points is None and s.face is None]
+    if len(problem.fields) != 1 or len(equations) != 1 or activation.name != "identity":
+        return tails
+    for name, spectrum in spectra.items():
+        space = problem.domain.space[0]
+        kept = modes[space]
+        k = np.arange(kept + 1.0, len(spectrum.second_moment) + 1.0)
+        wave = np.asarray(2.0 * np.pi * k / problem.domain[space].length, float)
+        found = rates(problem, equations[0], {space: wave})
+        if found is not None and len(k):
+            rate = np.broadcast_to(found, wave.shape).astype(complex)
+            tails[name] = Tail(space, wave, spectrum.second_moment[kept:], rate)
+    return tails
