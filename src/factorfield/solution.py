@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorfield import threads
+from factorfield import chain_posterior, threads
 from factorfield.domain import Domain, Interval, Periodic
 from factorfield.errors import ProblemError, expected
 from factorfield.posterior import GaussianPosterior, Posterior
@@ -212,6 +212,8 @@ def load(path: str | os.PathLike[str]) -> Solution:
     posterior: Posterior
     if "weight_draws" in arrays:
         posterior = SampledPosterior(*described, arrays["weight_draws"])
+    elif "chain_edges" in arrays:
+        posterior = chain_posterior.from_arrays(*described, arrays)
     else:
         posterior = GaussianPosterior(*described, arrays["weight_mean"], arrays["weight_root"])
     status = Status(top.attrs["status"], top.attrs["status_help"])

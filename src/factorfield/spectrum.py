@@ -34,9 +34,9 @@ class Spectrum:
         """Variance of the field that `modes` frequencies cannot represent: sine and cosine, half a square each."""
         return float(np.sum(self.second_moment[modes:]))
 
-    def enough(self, tolerance: float, most: int) -> int:
-        """The fewest frequencies that leave out less than tolerance^2, at most `most`."""
-        tails = np.append(np.cumsum(self.second_moment[::-1])[::-1], 0.0)
+    def enough(self, tolerance: float, most: int, lasting: Array | float = 1.0) -> int:
+        """The fewest frequencies that leave out less than tolerance^2, at most `most`; `lasting` weighs them."""
+        tails = np.append(np.cumsum((self.second_moment * lasting)[::-1])[::-1], 0.0)
         return int(min(max(1, np.flatnonzero(tails <= tolerance**2)[0]), most))
 
 

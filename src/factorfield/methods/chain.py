@@ -36,6 +36,8 @@ from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
 MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation is too stiff, or wrong
+SETTLED = 1e-3  # nats: a step that gains less has arrived
+CHORDS = 6  # steps per factorisation
 SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
 
 
@@ -182,7 +184,7 @@ class Walk:
         return weights
 
     def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
-        rows, target = whitened(groups, weights)
+        rows, target = whitened(groups, weights, self.setup.projection)
         self.factorisations += 1
         end = end_map(window_representation(self.setup.representation, lower, upper))
         return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], end)
@@ -199,32 +201,74 @@ class Walk:
     def _newton(
         self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float
     ) -> tuple[Belief, Segment, Array]:
-        """Gauss-Newton within a window, given what arrives; steps halved until the log density does not fall."""
+        """Gauss-Newton within a window, given what arrives.
+
+        Steps are halved until the log density does not fall. Between factorisations come steps with exact gradients and
+        the last factorisation, as long as each gains far less than the one before.
+        """
         weights = np.zeros(len(self.order))
         weights[self.state] = arrival.mean
-        place = np.zeros(arrival.root.shape[1])
+        standard = _standard(arrival, self._labels(groups, weights))  # begin where the labels are, not at the prior
+        place = standard.mean
+        weights[self.state] = arrival.mean + arrival.root @ place
         merit = self._merit(groups, weights, place)
         for _ in range(self.method.iterations):
             link = self._segment(groups, weights, lower, upper)
             self.iterations += 1
-            standard = Belief(np.zeros(len(place)), np.eye(len(place))) * Message(
-                link.message.rows @ arrival.root, link.message.target - link.message.rows @ arrival.mean
-            )
+            standard = _standard(arrival, link.message)
             start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
-            target = self._weights(start, link)
-            length, promised = 1.0, np.inf
-            while True:
-                new_weights = weights + length * (target - weights)
-                new_place = place + length * (standard.mean - place)
-                value = self._merit(groups, new_weights, new_place)
-                if value <= merit * (1.0 + 1e-12) + 1e-9 or length < 1e-4:
-                    break
-                length *= 0.5
-            promised = merit - value
-            weights, place, merit = new_weights, new_place, value
-            if length == 1.0 and abs(promised) < 1e-3:
+            step = self._weights(start, link) - weights, standard.mean - place
+            weights, place, value = self._searched(groups, weights, place, step, merit)
+            gained, merit = merit - value, value
+            if abs(gained) < SETTLED:
                 break
+            for _ in range(CHORDS):
+                step = self._chord(groups, weights, place, arrival, standard, link)
+                new_weights, new_place = weights + step[0], place + step[1]
+                value = self._merit(groups, new_weights, new_place)
+                if not merit - value >= -1e-9 * abs(merit):
+                    break
+                before, gained = gained, merit - value
+                weights, place, merit = new_weights, new_place, value
+                if gained < SETTLED or gained > 0.1 * before:
+                    break
         return start, link, weights
+
+    def _searched(
+        self, groups: list[FactorGroup], weights: Array, place: Array, step: tuple[Array, Array], merit: float
+    ) -> tuple[Array, Array, float]:
+        length = 1.0
+        while True:
+            new_weights, new_place = weights + length * step[0], place + length * step[1]
+            value = self._merit(groups, new_weights, new_place)
+            if value <= merit * (1.0 + 1e-12) + 1e-9 or length < 1e-4:
+                return new_weights, new_place, value
+            length *= 0.5
+
+    def _chord(
+        self, groups: list[FactorGroup], weights: Array, place: Array, arrival: Belief, standard: Belief, link: Segment
+    ) -> tuple[Array, Array]:
+        """A Newton step with the gradient here and the factorisation of before: in weights, and in the arrival's."""
+        gradient = np.zeros(len(weights))
+        gradient[self.rest] = weights[self.rest] / self.setup.spread[self.rest] ** 2
+        for group in groups:
+            misfit, rows = linear_misfit(group, weights, self.setup.projection)
+            gradient += rows.T @ misfit
+        of_rest = gradient[self.rest]
+        of_place = place + arrival.root.T @ (gradient[self.state] + link.slope.T @ of_rest)
+        move = -standard.root @ (standard.root.T @ of_place)
+        step = np.empty(len(weights))
+        step[self.state] = arrival.root @ move
+        noise = link.inside @ (link.inside.T @ of_rest) + link.outside @ (link.outside.T @ of_rest)
+        step[self.rest] = link.slope @ step[self.state] - noise
+        return step, move
+
+    def _labels(self, groups: list[FactorGroup], weights: Array) -> Message:
+        """What linear factors say about the state alone."""
+        labels = [g for g in groups if g.relation.is_linear and not is_equation(g)]
+        rows, target = whitened(labels, weights, None)
+        alone = ~np.any(rows[:, self.rest] != 0.0, axis=1)
+        return Message(rows[alone][:, self.state], target[alone])
 
     def _merit(self, groups: list[FactorGroup], weights: Array, place: Array) -> float:
         total = 0.5 * float(place @ place) + 0.5 * float(
@@ -233,7 +277,8 @@ class Walk:
         with np.errstate(over="ignore", invalid="ignore"):
             for group in groups:
                 value = group.relation.value(group.project(weights), group.parameters, group.points)
-                total += 0.5 * float(np.sum(((value - group.target) / group.sigma) ** 2))
+                misfit = projected(group, (value - group.target) / group.sigma, self.setup.projection)
+                total += 0.5 * float(misfit @ misfit)
         return total if np.isfinite(total) else np.inf
 
     # -- backward
@@ -290,7 +335,7 @@ class Walk:
         first = inner(self.starts[0], self.links[0], self.futures[0])
         spread = np.sqrt(np.sum(first.root[: len(self.state)] ** 2, axis=1))
         prior = np.sqrt(np.sum(self.setup.prior.root**2, axis=1))
-        free = float(np.sum((spread / prior)[self.setup.informative] ** 2))
+        free = float(np.sum((spread / prior)[self.setup.informative] > 0.7))
         if free >= 0.5:
             warnings.warn(
                 f"about {free:.0f} of {len(self.state)} directions of the initial state are settled by neither data "
@@ -319,12 +364,43 @@ class Walk:
                 )  # fmt: skip
 
 
-def whitened(groups: list[FactorGroup], weights: Array) -> tuple[Array, Array]:
+def _standard(belief: Belief, message: Message) -> Belief:
+    """A belief conditioned on a message, in the coordinates where it was standard normal."""
+    size = belief.root.shape[1]
+    gap = message.target - message.rows @ belief.mean
+    return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ belief.root, gap)
+
+
+def is_equation(group: FactorGroup) -> bool:
+    return group.name.startswith("equation")
+
+
+def projected(group: FactorGroup, values: Array, projection: Array | None) -> Array:
+    """Values at an equation's points (instants x places, ...) seen through the modes that the basis holds.
+
+    Products of modes make frequencies that the basis has no weights for: pointwise residuals there could never vanish,
+    and would bend the modes that are held (Galerkin instead of collocation; the same where no products occur).
+    """
+    if projection is None or not is_equation(group):
+        return values
+    table = values.reshape(-1, projection.shape[1], *values.shape[1:])
+    seen = table @ projection.T if table.ndim == 2 else np.matmul(projection, table)
+    return np.ascontiguousarray(seen).reshape(-1, *values.shape[1:])
+
+
+def linear_misfit(group: FactorGroup, weights: Array, projection: Array | None) -> tuple[Array, Array]:
+    """(value - target) / sigma at the weights, and its derivative."""
+    line = linearise(group.relation, group.project(weights), None, group.parameters, group.points)
+    rows = group.pull_back(line.slopes / group.sigma[:, None], len(weights))
+    misfit = (line.value - group.target) / group.sigma
+    return projected(group, misfit, projection), projected(group, rows, projection)
+
+
+def whitened(groups: list[FactorGroup], weights: Array, projection: Array | None) -> tuple[Array, Array]:
     """Linearised factors at `weights` as rows w = target +- 1."""
     rows, targets = [np.zeros((0, len(weights)))], [np.zeros(0)]
     for group in groups:
-        line = linearise(group.relation, group.project(weights), None, group.parameters, group.points)
-        block = group.pull_back(line.slopes / group.sigma[:, None], len(weights))
+        misfit, block = linear_misfit(group, weights, projection)
         rows.append(block)
-        targets.append((group.target - line.value) / group.sigma + times(block, weights))
+        targets.append(times(block, weights) - misfit)
     return np.concatenate(rows), np.concatenate(targets)

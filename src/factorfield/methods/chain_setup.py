@@ -5,7 +5,7 @@ Every choice that the user left open is made here, from the data, and reported i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +22,17 @@ from factorfield.links import Belief
 from factorfield.model import LABEL_NOISE, checked_counts, field_scale, unknown_prior
 from factorfield.problem import Problem
 from factorfield.representation import Representation, coefficient_form, field_form
-from factorfield.spectrum import Spectrum, fit
+from factorfield.spectrum import MOST, Spectrum, fit
 from factorfield.symbol import rates
 
 Array = NDArray[np.float64]
 RESIDUAL = 1e-5  # default sigma of an equation: this share of the field's scale over the horizon
 BROAD = 10.0  # prior sd of what the equation settles, in units of the field's scale
 MOST_MODES = 32
+MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
 FEWEST_MODES = 4
-REPRESENTED = 1e-4  # left-out modes matter above this share of the field's scale
-REACH = 8.0  # rate times length of a first window: what a polynomial of degree 12 resolves to 1e-7
+REPRESENTED = 3e-4  # left-out modes matter above this share of the field's scale
+REACH = 16.0  # rate times length of a first window: beyond, fast modes would be given up rather than followed
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +41,14 @@ class Setup:
     representation: Representation  # of one window; time is moved along
     prior: Belief  # of the state at the start
     spread: Array  # prior sds of a window's weights
-    sigma: Mapping[str, Any]  # per statement
+    sigma: Sequence[Any]  # per statement
     given: frozenset[str]  # conditions whose sigma the user gave
     noise: Mapping[str, float]
     scale: float
     points: Mapping[str, Array]  # collocation along the space axes
+    projection: Array | None  # from places to the modes held, orthonormal rows
     tails: Mapping[str, Tail]
-    informative: NDArray[np.int64]  # entries of the state that conditions should settle
+    informative: NDArray[np.int64]  # entries of the state that the prior leaves open
     is_linear: bool
     autonomous: bool
     speaks_later: bool  # is anything said after the start besides the equation?
@@ -86,21 +88,23 @@ def set_up(problem: Problem, degree: int, modes: Mapping[str, int] | None, activ
         or any(c.free_symbols and _moves(c, problem) for f in r.functionals for _, c in f.terms)
         for r in relations.values()
     )
-    points = {
-        name: problem.domain[name].collocation(
-            families[name].size + 1
-            if plain_space and isinstance(problem.domain[name], Periodic)
-            else 2 * families[name].size
-        )
-        for name in problem.domain.space
-    }
+    points = {}
+    for name in problem.domain.space:
+        size, axis = families[name].size, problem.domain[name]
+        even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
+        points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
+    projection = None
+    if problem.domain.space and all(isinstance(problem.domain[name], Periodic) for name in problem.domain.space):
+        projection = np.ones((1, 1))
+        for name in problem.domain.space:
+            projection = np.kron(projection, np.linalg.qr(families[name](points[name]))[0].T)
     sigma, noise = _sigmas(problem, scale, spectra, counts)
     prior_mean, spread = _prior(problem, representation, scale, activation, spectra, counts)
     state, _ = layout(representation)
     tails = _tails(problem, spectra, counts, activation)
     autonomous = not any(TIME in s.relation.coordinates for s in problem.statements)
     rate = _fastest(problem, counts)
-    level = max(0, int(np.floor(np.log2(max(rate * horizon.length / REACH, 1.0)))) - 1)
+    level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / REACH, 1.0)))))
     later = bool(problem.unknowns) or any(
         (s.points is not None and bool(np.any(s.points[TIME] > horizon.lower)))
         or (s.face is not None and s.face.get(TIME, horizon.lower) > horizon.lower)
@@ -108,15 +112,19 @@ def set_up(problem: Problem, degree: int, modes: Mapping[str, int] | None, activ
     )
     settings = {
         "model": "chain", "modes": counts, "scale": scale, "activation": activation.name,
-        "sigma": {name: float(np.sqrt(np.mean(np.square(value)))) for name, value in sigma.items()},
+        "sigma": [
+            (statement.name, float(np.sqrt(np.mean(np.square(value)))))
+            for statement, value in zip(problem.statements, sigma, strict=True)
+        ],
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
     given = frozenset(s.name for s in problem.statements if s.sigma is not None and (s.points is not None or s.face))
-    informative = np.arange(len(state) - len(problem.unknowns))
+    fields = len(state) - len(problem.unknowns)
+    informative = np.flatnonzero(spread[state][:fields] > 0.1 * scale)
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
-        problem, representation, prior, spread, sigma, given, noise, scale, points, tails, informative, is_linear,
-        autonomous, later, level, settings,
+        problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
+        is_linear, autonomous, later, level, settings,
     )  # fmt: skip
 
 
@@ -132,8 +140,8 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool) -> list
     some = next(iter(representation.latents.values())).basis.families[TIME]
     instants = Interval(lower, upper).collocation(some.size + 2)
     groups = []
-    for statement in problem.statements:
-        sigma, target = setup.sigma[statement.name], statement.target
+    for statement, sigma in zip(problem.statements, setup.sigma, strict=True):
+        target = statement.target
         if statement.points is not None:
             t = statement.points[TIME]
             inside = (t <= upper) & ((t > lower) | first)
@@ -193,19 +201,35 @@ def _modes(problem: Problem, given: Mapping[str, int], spectra: Mapping[str, Spe
             automatic = 6 if periodic else 10
         if spectra:
             # modes whose loss would show: beside the label noise's own share, or beside the field itself
-            needed = [s.enough(max(REPRESENTED * scale, 0.1 * s.sigma / 8.0), MOST_MODES) for s in spectra.values()]
+            lasting = _lasting(problem, name)
+            needed = [
+                s.enough(max(REPRESENTED * scale, 0.1 * s.sigma / 8.0), MOST_MODES, lasting) for s in spectra.values()
+            ]
             automatic = max(FEWEST_MODES, *needed)
-            if any(not s.relation.is_linear for s in problem.statements):
-                automatic = min(MOST_MODES, automatic + 4)  # products of modes make new ones
+            if any(not s.relation.is_linear for s in problem.statements):  # products of modes make new ones
+                automatic = min(max(automatic + 4, 8), MOST_COUPLED)
         modes[name] = given.get(name, automatic)
     return modes
 
 
+def _lasting(problem: Problem, axis: str) -> Array:
+    """The share of the horizon that each frequency's variance lasts, at least a hundredth."""
+    wave = 2.0 * np.pi * np.arange(1.0, MOST + 1.0) / problem.domain[axis].length
+    weight = np.full(len(wave), 0.01)
+    for statement in problem.statements:
+        if statement.points is None and statement.face is None:
+            found = rates(problem, statement, {axis: wave})
+            exponent = np.zeros(len(wave)) if found is None else 2.0 * found.real * problem.domain[TIME].length
+            decay = np.maximum(-np.broadcast_to(exponent, wave.shape), 1e-12)
+            weight = np.maximum(weight, -np.expm1(-decay) / decay)
+    return weight
+
+
 def _sigmas(
     problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
-) -> tuple[dict[str, Any], dict[str, float]]:
+) -> tuple[list[Any], dict[str, float]]:
     """The noise of every statement: the user's, the evidence's, or a small default; and that of predictions."""
-    sigma: dict[str, Any] = {}
+    sigma: list[Any] = []
     noise: dict[str, float] = {}
     for s in problem.statements:
         jets = list(s.relation.jets.values())
@@ -224,7 +248,7 @@ def _sigmas(
                 value = LABEL_NOISE * scale if s.points is not None else 1e-4 * scale
             if s.points is not None and len(jets) == 1 and not jets[0].orders:
                 noise.setdefault(jets[0].field, float(np.sqrt(np.mean(np.square(value)))))
-        sigma[s.name] = value
+        sigma.append(value)
     return sigma, noise
 
 
