@@ -290,10 +290,11 @@ def small_records() -> Records:
             "nll": 1.0,
         }
         grid = np.outer(np.linspace(1, 2, 8), np.linspace(1, 2, 4))
+        mean = grid + 0.1 * np.arange(1, 9)[:, None] if run.method != "sgd" else 0.1 * grid
         results: dict[str, Any] = {
             "exact": score, "stored": None, "late": score, "reliability": [0.5] * 19, "pit": [0.05] * 20,
-            "std_over_time": [0.1, 0.2, 0.3, 0.4], "rms_residual": 0.1, "collapsed": run.method == "sgd",
-            "coarse": {"x": [0, 1, 2, 3], "t": list(range(8)), "mean": (grid + 0.1 * np.arange(1, 9)[:, None]).tolist(),
+            "std_over_time": [0.1, 0.2, 0.3, 0.4], "rms_residual": 0.1,
+            "coarse": {"x": [0, 1, 2, 3], "t": list(range(8)), "mean": mean.tolist(),
                        "std": (0.1 * (index + 1) * grid).tolist(), "exact": grid.tolist()},
             "weight_mean": [1.0, 2.0], "weight_std": [0.1, 0.2], "cold": 1.0 + index, "warm": 1.0, "predict": 0.1,
         }  # fmt: skip

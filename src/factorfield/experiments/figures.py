@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from factorfield.experiments.run import LEVELS
-from factorfield.experiments.tables import EQUATIONS, Record, Records, against, cell, cells_of, pairs, std_ratio
+from factorfield.experiments.tables import (
+    EQUATIONS,
+    Record,
+    Records,
+    against,
+    cell,
+    cells_of,
+    collapsed,
+    pairs,
+    std_ratio,
+)
 from factorfield.plotting import BLACK, BLUE, ORANGE, pyplot
 
 COLOURS = {"mean-field": BLUE, "joint": "#009E73", "hmc": BLACK, "vi": ORANGE, "sgd": "#CC79A7"}
@@ -194,7 +204,7 @@ def curves(
                 for panel, quantity in zip(panels, ("relative_l2", "coverage90"), strict=True):
                     y = [np.mean([r["results"]["exact"][quantity] for r in mine if values(r) == v]) for v in x]
                     panel.plot(x, y, marker="o", ms=3, lw=1.0, label=name)
-                lost = [v for v in x if any(r["results"]["collapsed"] for r in mine if values(r) == v)]
+                lost = [v for v in x if any(collapsed(r) for r in mine if values(r) == v)]
                 panels[0].plot(lost, [1.0] * len(lost), "x", color=ORANGE, ms=7)
             panels[0].set(yscale="log", ylabel="relative L2 error (x: collapsed)")
             panels[1].set(ylabel="90 % interval covers")

@@ -140,16 +140,9 @@ def measured(solution: Solution, problem: Problem) -> dict[str, Any]:
         "mean": np.asarray(small["mean"]).tolist(), "std": np.asarray(small["std"]).tolist(),
         "exact": np.asarray(truth.sel(coarse)).tolist(),
     }  # fmt: skip
-    result["collapsed"] = collapsed(np.asarray(small["mean"]), np.asarray(truth.sel(coarse)))
     posterior = solution.posterior
     result["weight_mean"], result["weight_std"] = posterior.weight_mean.tolist(), posterior.weight_std.tolist()
     return result
-
-
-def collapsed(mean: Any, exact: Any) -> bool:
-    """Has the field lost its shape: less than a tenth of the truth's size over the last quarter of the horizon?"""
-    late = slice(3 * len(mean) // 4, None)
-    return bool(np.sqrt(np.mean(mean[late] ** 2)) < 0.1 * np.sqrt(np.mean(exact[late] ** 2)))
 
 
 # -- timing, by the paper's rule: training cold in a process of its own, inference steady
