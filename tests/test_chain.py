@@ -206,6 +206,22 @@ def test_the_evidence_finds_noise_and_modes_on_even_and_uneven_points() -> None:
         assert found.left_out(3) > found.left_out(12) >= 0.0
 
 
+def test_conditioning_equals_solving_with_everything_at_once() -> None:
+    full = heat(later=True)
+    method = Chain(modes={"x": 3})
+    at_once = ff.solve(full, method=method)
+    step = ff.solve(heat(), method=Chain(modes={"x": 3}, windows=at_once.settings["windows"]))
+    for condition in full.conditions[1:]:  # data that arrive one by one
+        step = step.condition(condition)
+    grid = {"x": np.linspace(0, 0.9, 7), "t": np.linspace(0, 1, 5)}
+    ours, theirs = step.predict(**grid), at_once.predict(**grid)
+    assert float((np.abs(ours["mean"] - theirs["mean"]) / theirs["std"]).max()) < 1e-6
+    np.testing.assert_allclose(ours["std"], theirs["std"], rtol=1e-6)
+    assert step.settings["factorisations"] < at_once.settings["factorisations"]
+    with pytest.raises(ff.ProblemError, match="method='chain'"):
+        ff.solve(heat(), method="joint").condition(full.conditions[1])
+
+
 def test_a_problem_without_time_is_refused_and_contradictions_are_named() -> None:
     still = ff.Problem("u_xx = 1", {"x": ff.Interval(0, 1)}, {}, [ff.Boundary("u = 0", at={"x": 0})])
     with pytest.raises(ff.ProblemError, match="time axis"):

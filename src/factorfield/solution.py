@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,7 @@ class Solution:
     trace: Mapping[str, Any] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
 
     @property
     def problem(self) -> Problem:
@@ -88,6 +89,21 @@ class Solution:
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         return self.posterior.sample(count, seed=seed, of=of, **axes)
+
+    def condition(self, more: Condition | Sequence[Condition]) -> Solution:
+        """A new solution that also knows `more`, without starting over: equal to solving with everything at once."""
+        if self.resume is None:
+            raise expected(
+                "a solution made by method='chain' in this session", f"one by {self.settings.get('method', 'a file')}",
+                "ff.solve with all conditions",
+            )  # fmt: skip
+        known = self.problem
+        added = list(more) if isinstance(more, Sequence) else [more]
+        problem = Problem(
+            known.equations, known.domain, known.parameters, [*known.conditions, *added],
+            truth=known.truth, stored=known.stored, name=known.name,
+        )  # fmt: skip
+        return self.resume(problem)
 
     def default_grid(self) -> dict[str, Array]:
         """The truth's coordinates where they are known, else a grid fit for looking at."""

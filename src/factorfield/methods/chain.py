@@ -29,7 +29,7 @@ from factorfield.errors import AdviceWarning, ProblemError, expected
 from factorfield.factors import FactorGroup, linearise, times
 from factorfield.links import Belief, Message, Segment, carried, inner, returned, segment
 from factorfield.methods import Report
-from factorfield.methods.chain_setup import Setup, set_up, window_groups
+from factorfield.methods.chain_setup import Setup, enlarged, set_up, window_groups
 from factorfield.model import Model
 from factorfield.problem import Problem
 from factorfield.solution import Solution, Status
@@ -70,15 +70,21 @@ class Chain:
         problem = model.problem if isinstance(model, Model) else model
         begin = time.perf_counter()
         setup = set_up(problem, self.degree, self.modes, self.activation)
+        edges = None if self.windows is None else np.asarray(self.windows, float)
+        return self._solve(setup, edges, None, report, begin)
+
+    def _solve(
+        self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None, begin: float
+    ) -> Solution:
         chosen = time.perf_counter()
         with threads.suited_to(setup.representation.size):
-            walk = Walk(setup, self, report)
-            walk.forward(None if self.windows is None else np.asarray(self.windows, float))
+            walk = Walk(setup, self, report, known)
+            walk.forward(edges)
             status = walk.smooth()
         timings = {"choose": chosen - begin, "solve": time.perf_counter() - begin}
         posterior = ChainPosterior(
-            problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links, walk.futures,
-            setup.tails,
+            setup.problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links,
+            walk.futures, setup.tails,
         )  # fmt: skip
         walk.advise(posterior)
         settings = {
@@ -86,14 +92,19 @@ class Chain:
             "windows": [float(edge) for edge in walk.edges], "factorisations": walk.factorisations,
         }  # fmt: skip
         trace = {"windows": len(walk.links), "iterations": walk.iterations, "rejected": walk.rejected}
-        return Solution(posterior, status, trace, timings, settings)
+
+        def resume(problem: Problem) -> Solution:
+            return self._solve(enlarged(setup, problem), np.array(walk.edges), walk, None, time.perf_counter())
+
+        return Solution(posterior, status, trace, timings, settings, resume)
 
 
 class Walk:
     """The passes over the windows of one problem."""
 
-    def __init__(self, setup: Setup, method: Chain, report: Report | None) -> None:
+    def __init__(self, setup: Setup, method: Chain, report: Report | None, known: Walk | None = None) -> None:
         self.setup, self.method, self.report = setup, method, report
+        self.known = known  # an earlier walk over the same windows with fewer conditions
         self.state, self.rest = layout(setup.representation)
         self.order = np.concatenate([self.state, self.rest])
         self.edges: list[float] = []
@@ -151,7 +162,10 @@ class Walk:
         length = round(upper - lower, 14)
         first = len(self.edges) == 1
         plain = self.setup.is_plain(lower, upper, first)
-        if plain and length in self.shared:
+        if self.known is not None and self.setup.is_linear and not self.setup.is_new(lower, upper, first):
+            link = self.known.links[len(self.links)]
+            groups = self.known.groups[len(self.links)]
+        elif plain and length in self.shared:
             link = self.shared[length]
         else:
             groups = window_groups(self.setup, lower, upper, first)

@@ -6,7 +6,7 @@ Every choice that the user left open is made here, from the data, and reported i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,14 @@ class Setup:
     speaks_later: bool  # is anything said after the start besides the equation?
     first_level: int  # the first window is the horizon / 2^level
     settings: Mapping[str, Any]
+    older: int = 0  # statements that an earlier solve knew already
+
+    def is_new(self, lower: float, upper: float, first: bool) -> bool:
+        """Does a condition that the earlier solve did not know speak in this window?"""
+        return any(
+            s.points is None or bool(np.any((s.points[TIME] <= upper) & ((s.points[TIME] > lower) | first)))
+            for s in self.problem.statements[self.older :]
+        )
 
     def is_plain(self, lower: float, upper: float, first: bool) -> bool:
         """Does the window hold nothing but what every window of its length holds?"""
@@ -126,6 +134,16 @@ def set_up(problem: Problem, degree: int, modes: Mapping[str, int] | None, activ
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
         is_linear, autonomous, later, level, settings,
     )  # fmt: skip
+
+
+def enlarged(setup: Setup, problem: Problem) -> Setup:
+    """The same choices for the same problem with further conditions at its end."""
+    older = len(setup.problem.statements)
+    added = problem.statements[older:]
+    default = LABEL_NOISE * setup.scale
+    sigma = [*setup.sigma, *(default if s.sigma is None else s.sigma for s in added)]
+    given = setup.given | {s.name for s in added if s.sigma is not None}
+    return replace(setup, problem=problem, sigma=sigma, given=given, speaks_later=True, older=older)
 
 
 def _moves(coefficient: Any, problem: Problem) -> bool:

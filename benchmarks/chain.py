@@ -1,0 +1,145 @@
+"""Time windows against the paper's numbers, its methods' clocks, and longer horizons.
+
+FACTORFIELD_PDEBENCH=... python benchmarks/chain.py rows [--speeds 0.1,0.4,1,2,7] [--rows 10]   accuracy
+FACTORFIELD_PDEBENCH=... python benchmarks/chain.py fisher [--rows 5]
+FACTORFIELD_PDEBENCH=... python benchmarks/chain.py speed        chain : mean-field : joint, medians over rows
+python benchmarks/chain.py horizon                               seconds and memory for horizons x1, x2, x4, x8
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+import tracemalloc
+import warnings
+from pathlib import Path
+from typing import Any
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import numpy as np  # noqa: E402
+
+import factorfield as ff  # noqa: E402
+
+
+def advection(b: float, row: int) -> ff.Problem:
+    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / f"1D_Advection_Sols_beta{b}.hdf5"
+    return ff.problems.get("advection", file=file, row=row)
+
+
+def fisher(nu: float, rho: float, row: int) -> ff.Problem:
+    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / "ReacDiff_initial_conditions.npz"
+    return ff.problems.get("fisher-kpp", file=file, row=row, nu=nu, rho=rho)
+
+
+def measure(problem: ff.Problem) -> dict[str, float]:
+    begin = time.perf_counter()
+    solution = ff.solve(problem, method="chain")
+    solved = time.perf_counter()
+    field = solution.predict(x=problem.truth.x, t=problem.truth.t)
+    done = time.perf_counter()
+    score = ff.metrics.score(field, problem.truth)
+    later = {"t": slice(1, None)}
+    score["later"] = ff.metrics.score(field.isel(later), problem.truth.isel(later))["rmse"]
+    score["stored"] = np.nan if problem.stored is None else ff.metrics.score(field, problem.stored)["rmse"]
+    return {**score, "solve": solved - begin, "predict": done - solved, "windows": float(solution.trace["windows"])}
+
+
+def show(label: str, scores: list[dict[str, float]]) -> None:
+    mean = {key: float(np.mean([s[key] for s in scores])) for key in scores[0]}
+    print(
+        f"{label:<22} RMSE {mean['rmse']:.2e}  t>0 {mean['later']:.2e}  stored {mean['stored']:.2e}  "
+        f"cover {100 * mean['coverage90']:5.1f} %  CRPS {mean['crps']:.2e}  solve {mean['solve']:.2f} s  "
+        f"predict {mean['predict']:.2f} s  {mean['windows']:.0f} windows  ({len(scores)} runs)",
+        flush=True,
+    )
+
+
+def rows(speeds: list[float], count: int) -> None:
+    everything = []
+    for b in speeds:
+        scores = [measure(advection(b, row)) for row in range(count)]
+        show(f"b = {b:g}", scores)
+        everything += scores
+    show("all", everything)
+
+
+def fisher_rows(count: int) -> None:
+    everything = []
+    for nu in (0.5, 1.0, 2.0, 5.0):
+        for rho in (1.0, 2.0, 5.0, 10.0):
+            scores = [measure(fisher(nu, rho, row)) for row in range(count)]
+            show(f"nu = {nu:g}, rho = {rho:g}", scores)
+            everything += scores
+    show("all", everything)
+
+
+def timed(action: Any) -> float:
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin
+
+
+def speed() -> None:
+    cases: list[tuple[str, list[ff.Problem]]] = [
+        (f"b = {b:g}", [advection(b, row) for row in ((0, 2, 5) if b < 7 else (0,))]) for b in (0.1, 0.4, 1.0, 2.0, 7.0)
+    ]
+    cases += [
+        (f"nu = {nu:g}, rho = {rho:g}", [fisher(nu, rho, r) for r in (0, 1)]) for nu, rho in ((0.5, 1.0), (1.0, 10.0))
+    ]
+    for label, problems in cases:
+        seconds: dict[str, list[float]] = {"chain": [], "mean-field": [], "joint": []}
+        for problem in problems:
+            model = ff.paper_model(problem)
+            ff.solve(model, method="mean-field", epochs=1)
+            for _ in range(3):
+                seconds["chain"].append(timed(lambda p=problem: ff.solve(p, method="chain")))
+                seconds["joint"].append(timed(lambda m=model: ff.solve(m, method="joint")))
+            seconds["mean-field"].append(timed(lambda m=model: ff.solve(m, method="mean-field")))
+        middle = {name: statistics.median(values) for name, values in seconds.items()}
+        print(
+            f"{label}: chain {middle['chain']:.3f} s, mean-field {middle['mean-field'] / middle['chain']:.1f}x, "
+            f"joint (paper's model) {middle['joint'] / middle['chain']:.2f}x",
+            flush=True,
+        )
+
+
+def horizon() -> None:
+    before = None
+    for factor in (1, 2, 4, 8):
+        x = (np.arange(256) + 0.5) / 256
+        problem = ff.Problem(
+            "u_t + b*u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2 * factor)}, {"b": 1.0},
+            [ff.Observations(x=x, t=0.0, u=np.exp(np.sin(2 * np.pi * x)), sigma=0.01)],
+        )  # fmt: skip
+        tracemalloc.start()
+        seconds = timed(lambda p=problem: ff.solve(p, method="chain", modes={"x": 16}))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        growth = "" if before is None else f", {seconds / before:.2f}x of half the horizon"
+        print(f"horizon {2 * factor}: {seconds:.2f} s{growth}, peak {peak / 2**20:.0f} MiB", flush=True)
+        before = seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rows", "fisher", "speed", "horizon"])
+    parser.add_argument("--speeds", default="0.1,0.4,1,2,7")
+    parser.add_argument("--rows", type=int, default=None)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.what == "rows":
+        rows([float(b) for b in arguments.speeds.split(",")], arguments.rows or 10)
+    elif arguments.what == "fisher":
+        fisher_rows(arguments.rows or 5)
+    elif arguments.what == "speed":
+        speed()
+    else:
+        horizon()
+
+
+if __name__ == "__main__":
+    main()
