@@ -348,6 +348,18 @@ def test_the_command_makes_tables_pictures_and_a_page_and_resumes(tmp_path: Path
     assert "0 runs made, 6 were there" in again.stdout
 
 
+def test_the_calibration_suite_counts_coverage_of_known_noise() -> None:
+    from factorfield.experiments.calibration import Cell, calibrate
+
+    table = calibrate(3, [Cell(0.1, 256, True), Cell(0.1, 256, False)], "chain")
+    assert [row[0] for row in table.rows][-2:] == ["pooled, sigma known", "pooled, sigma unknown"]
+    for row in table.rows:
+        shares = row[2:7]
+        assert list(shares) == sorted(shares)
+        assert 75.0 < row[4] <= 100.0  # three draws: a gross check of the 90 % interval
+    assert table.rows[1][9] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -143,6 +143,35 @@ def compare(
             typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
 
 
+@app.command()
+def calibrate(
+    draws: Annotated[int, typer.Option(help="Data sets per cell.")] = 40,
+    method: Annotated[str, typer.Option(help="How the posterior is found.")] = "chain",
+    sigma: Annotated[str, typer.Option(help="unknown, known, or both.")] = "both",
+    out: Annotated[Path | None, typer.Option(help="Write the table (CSV).")] = None,
+) -> None:
+    """Draw data with stated noise, solve, and count how often the intervals hold the truth."""
+    from factorfield import methods
+    from factorfield.experiments.calibration import calibrate as count
+    from factorfield.experiments.calibration import cells
+    from factorfield.progress import bar
+    from factorfield.solution import check_writable
+
+    kinds = {"unknown": [False], "known": [True], "both": [False, True]}
+    if sigma not in kinds:
+        raise expected("--sigma unknown, known or both", sigma, nearest(sigma, kinds))
+    if draws < 1:
+        raise expected("--draws of at least 1", draws, "--draws 40")
+    if out is not None:
+        check_writable(out)
+    chosen = methods.get(method)
+    with bar() as report:
+        table = count(draws, cells(kinds[sigma]), chosen, report)
+    typer.echo(table.text())
+    if out is not None:
+        out.write_text(table.csv())
+
+
 def _number(value: float) -> str:
     return "-" if value != value else f"{value:.3g}"
 
