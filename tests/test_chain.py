@@ -222,6 +222,32 @@ def test_conditioning_equals_solving_with_everything_at_once() -> None:
         ff.solve(heat(), method="joint").condition(full.conditions[1])
 
 
+def test_without_data_the_free_directions_are_counted() -> None:
+    problem = ff.Problem("u_t + u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)})
+    with pytest.warns(ff.AdviceWarning, match=r"about 3[13] of 33 directions"):  # 16 frequencies by default
+        ff.solve(problem)
+
+
+def test_predictions_at_points_and_on_grids_agree_with_the_whole_belief() -> None:
+    solution = ff.solve(heat(later=True), method=Chain(modes={"x": 3}, windows=[0.0, 0.4, 1.0]))
+    posterior = solution.posterior
+    for of in ("u", "u_t", "residual"):
+        grid = {"t": np.array([0.1, 0.2, 0.7]), "x": np.array([0.0, 0.3])}
+        flat = posterior.problem.domain.tensor(grid)
+        whole = [posterior.window(k).predict({"t": t, "x": grid["x"]}, of=of) for k, t in ((0, [0.1, 0.2]), (1, [0.7]))]
+        tail = posterior.tails["u"]
+        wanted = np.concatenate([np.asarray(w["std"]) for w in whole]).ravel()
+        if of == "u":
+            wanted = np.sqrt(wanted**2 + np.repeat(tail.of({}, grid["t"]), 2))
+        elif of == "u_t":
+            wanted = np.sqrt(wanted**2 + np.repeat(tail.of({"t": 1}, grid["t"]), 2))
+        shown = solution.predict(of=of, **grid)
+        if of != "residual":
+            np.testing.assert_allclose(shown["std"].values.ravel(), wanted, rtol=1e-8)
+        scattered = solution.predict(of=of, points=True, **flat)
+        np.testing.assert_allclose(scattered["std"], shown["std"].values.ravel(), rtol=1e-7)
+
+
 def test_a_problem_without_time_is_refused_and_contradictions_are_named() -> None:
     still = ff.Problem("u_xx = 1", {"x": ff.Interval(0, 1)}, {}, [ff.Boundary("u = 0", at={"x": 0})])
     with pytest.raises(ff.ProblemError, match="time axis"):

@@ -115,7 +115,7 @@ def test_papers_row_9394_with_the_identity_ansatz_has_rmse_below_2e_3(pdebench: 
 def test_directions_that_only_data_could_settle_are_advised_about() -> None:
     problem = ff.Problem("u_t + u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)})
     with pytest.warns(ff.AdviceWarning, match=r"about 17 of \d+ directions"):  # 8 frequencies: 17 free initial waves
-        ff.solve(problem)
+        ff.solve(problem, method="joint")
 
 
 def test_strangers_are_refused_with_advice() -> None:

@@ -6,7 +6,8 @@ A prediction touches only the windows its times fall in; a window's covariance i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy import linalg
 from factorfield.basis import Departure, Tensor
 from factorfield.domain import TIME
 from factorfield.links import Belief, Message, Segment, inner
-from factorfield.posterior import Atom, GaussianPosterior, Posterior
+from factorfield.posterior import Atom, GaussianPosterior, Posterior, contract_pairs
 from factorfield.representation import Representation
 
 Array = NDArray[np.float64]
@@ -99,17 +100,58 @@ class ChainPosterior(Posterior):
 
     def window(self, index: int) -> GaussianPosterior:
         """The belief about all weights of one window."""
-        state, rest = layout(self.representation)
-        link = self.links[index]
-        known = inner(self.starts[index], link, self.futures[index])
-        mean = np.empty(len(state) + len(rest))
-        root = np.zeros((len(mean), known.root.shape[1] + len(rest)))
-        order = np.concatenate([state, rest])
-        mean[order] = known.mean
-        root[order, : known.root.shape[1]] = known.root
-        root[rest, known.root.shape[1] :] = link.inside
+        seen = self._seen(index)
+        _, rest = layout(self.representation)
+        inside = np.zeros((len(seen.mean), len(rest)))
+        inside[rest] = self.links[index].inside
+        return replace(seen, root=np.column_stack([seen.root, inside]))
+
+    def _seen(self, index: int) -> GaussianPosterior:
+        """The belief about a window's weights without the noise that stays inside it."""
+        order = np.concatenate(layout(self.representation))
+        known = inner(self.starts[index], self.links[index], self.futures[index])
+        mean, root = np.empty(len(order)), np.empty(known.root.shape)
+        mean[order], root[order] = known.mean, known.root
         representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
         return GaussianPosterior(self.problem, representation, self.noise, mean, root)
+
+    @cached_property
+    def _inside(self) -> dict[int, Array]:
+        return {}
+
+    def _inside_covariance(self, link: Segment) -> Array:
+        """Covariance of the noise inside a window, in the order of the weights; once for all windows that share it."""
+        if id(link) not in self._inside:
+            _, rest = layout(self.representation)
+            covariance = np.zeros((self.representation.size,) * 2)
+            covariance[np.ix_(rest, rest)] = link.inside @ link.inside.T
+            self._inside[id(link)] = covariance
+        return self._inside[id(link)]
+
+    def _add_inside(
+        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+    ) -> None:
+        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives."""
+        representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
+        noise = self._inside_covariance(self.links[index])
+        for a, (first, orders_a) in enumerate(atoms):
+            for b, (second, orders_b) in enumerate(atoms[: a + 1]):
+                left, right = representation.latents[first], representation.latents[second]
+                if TIME not in left.basis.families or TIME not in right.basis.families:
+                    continue  # coefficients have no inside
+                block = noise[left.block, right.block]
+                if points:
+                    rows = left.basis.rows(grid, orders_a) @ block
+                    added = np.einsum("nk,nk->n", rows, right.basis.rows(grid, orders_b))
+                else:
+                    f, *rest_left = left.basis.matrices(grid, orders_a)
+                    g, *rest_right = right.basis.matrices(grid, orders_b)
+                    table = block.reshape(f.shape[1], -1, g.shape[1], block.shape[1] // g.shape[1])
+                    at_times = np.einsum("ti,iajb,tj->tab", f, table, g, optimize=True)
+                    added = contract_pairs(at_times, rest_left, rest_right).ravel()
+                covariance[a, b] += added
+                if a != b:
+                    covariance[b, a] += added
 
     @property
     def weight_mean(self) -> Array:
@@ -136,7 +178,8 @@ class ChainPosterior(Posterior):
         for index in np.unique(which):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
-            own_means, own = self.window(int(index))._atom_moments(atoms, part, points)
+            own_means, own = self._seen(int(index))._atom_moments(atoms, part, points)
+            self._add_inside(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
         for a, (name, orders) in enumerate(atoms):
@@ -186,7 +229,7 @@ class ChainPosterior(Posterior):
             flat = np.empty(len(order))
             flat[order] = np.concatenate(weights[index])
             part = {name: x[chosen] if name == TIME else x for name, x in grid.items()}
-            pieces[int(index)] = self.window(int(index))._grid_means(atoms, part, flat)
+            pieces[int(index)] = self._seen(int(index))._grid_means(atoms, part, flat)
             result[:, chosen] = pieces[int(index)].reshape(shape)
         return result.reshape(len(atoms), -1)
 

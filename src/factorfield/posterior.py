@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Atom = tuple[str, Orders]  # one derivative of one latent
 BLOCK_BYTES = 1 << 27
+MANY_PAIRS = 400
 INTERVAL_90 = float(special.ndtri(0.95))
 
 
@@ -339,6 +340,8 @@ def contract_pairs(gram: Array, left: Sequence[Array], right: Sequence[Array]) -
     gram (batch, prod n, prod m), left[i] (points_i, n_i), right[i] (points_i, m_i) -> (batch, points_1, points_2, ...).
     """
     batch = len(gram)
+    if len(left) == 1 and left[0].shape[1] * right[0].shape[1] > MANY_PAIRS:  # their products would be a huge matrix
+        return np.stack([np.einsum("pm,pm->p", left[0] @ one, right[0]) for one in gram])
     result = gram.reshape(batch, *[f.shape[1] for f in left], *[f.shape[1] for f in right])
     for index, (f, g) in enumerate(zip(left, right, strict=True)):
         remaining = len(left) - index

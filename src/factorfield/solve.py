@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import Any, overload
 
 from factorfield import methods
+from factorfield.domain import TIME
 from factorfield.errors import expected
 from factorfield.methods import Method, Report
 from factorfield.model import Model, default_model
@@ -16,35 +17,42 @@ from factorfield.problem import Problem
 from factorfield.progress import bar
 from factorfield.solution import Solution
 
-DEFAULT_METHOD = "joint"
 
-
-@overload
-def solve(problem: Problem | Model, method: str | Method = ..., progress: Any = ..., **options: Any) -> Solution: ...
 @overload
 def solve(
-    problem: Sequence[Problem | Model], method: str | Method = ..., progress: Any = ..., **options: Any
+    problem: Problem | Model, method: str | Method | None = ..., progress: Any = ..., **options: Any
+) -> Solution: ...
+@overload
+def solve(
+    problem: Sequence[Problem | Model], method: str | Method | None = ..., progress: Any = ..., **options: Any
 ) -> list[Solution]: ...
 def solve(
     problem: Problem | Model | Sequence[Problem | Model],
-    method: str | Method = DEFAULT_METHOD,
+    method: str | Method | None = None,
     progress: bool | Report | None = None,
     **options: Any,
 ) -> Solution | list[Solution]:
     """Find the posterior of a Problem (through the default model) or of a Model; a list gives a list
     (sampling and gradient methods then advance all models that share their design at once).
 
-    method    a name, or a configured object such as ff.methods.Joint(); `options` configure a method given by name
+    method    a name, or a configured object such as ff.methods.Joint(); `options` configure a method given by name.
+              None: "chain" for problems with time, "joint" for models and problems without
     progress  True for a bar on a terminal, or a callback (text, fraction done)
     """
-    chosen = methods.get(method, **options) if isinstance(method, str) else method
     many = isinstance(problem, Sequence)
-    items = problem if isinstance(problem, Sequence) else [problem]
+    items = list(problem) if isinstance(problem, Sequence) else [problem]
+    name = _suited(items) if method is None else method
+    chosen = methods.get(name, **options) if isinstance(name, str) else name
     models = [_as_model(item, getattr(chosen, "takes_problem", False)) for item in items]
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
         together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
         solutions = together(models, report) if together else [chosen.run(model, report) for model in models]
     return solutions if many else solutions[0]
+
+
+def _suited(items: Sequence[Problem | Model]) -> str:
+    """The default method: windows of time where there is time and the representation is still open."""
+    return "chain" if all(isinstance(item, Problem) and TIME in item.domain for item in items) else "joint"
 
 
 def _as_model(problem: Problem | Model, plain: bool) -> Any:

@@ -32,6 +32,7 @@ from factorfield.methods import Report
 from factorfield.methods.chain_setup import Setup, enlarged, set_up, window_groups
 from factorfield.model import Model
 from factorfield.problem import Problem
+from factorfield.representation import Representation
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
@@ -45,13 +46,13 @@ SURPRISE = 6.0  # standard deviations of chi-square from which a group is said t
 class Chain:
     """Settings; what is None is chosen from the data and reported in solution.settings.
 
-    degree      of the polynomials in time within a window
+    degree      of the polynomials in time within a window (20, or 12 where modes mix)
     tolerance   largest coefficient, in units of the field, that a window may leave to its last polynomials
     modes       per space axis: frequencies (periodic) or polynomial degrees (interval)
     windows     edges of the windows, instead of error control
     """
 
-    degree: int = 12
+    degree: int | None = None
     tolerance: float = 1e-7
     modes: Mapping[str, int] | None = None
     windows: Any = None
@@ -62,7 +63,7 @@ class Chain:
     takes_problem = True
 
     def __post_init__(self) -> None:
-        if self.degree < 4 or not self.tolerance > 0.0 or self.iterations < 1:
+        if (self.degree is not None and self.degree < 4) or not self.tolerance > 0.0 or self.iterations < 1:
             received = f"degree={self.degree}, tolerance={self.tolerance}, iterations={self.iterations}"
             raise expected("degree >= 4, tolerance > 0, iterations >= 1", received, "degree=12")
 
@@ -88,7 +89,7 @@ class Chain:
         )  # fmt: skip
         walk.advise(posterior)
         settings = {
-            **setup.settings, "method": self.name, "degree": self.degree, "tolerance": self.tolerance,
+            **setup.settings, "method": self.name, "tolerance": self.tolerance,
             "windows": [float(edge) for edge in walk.edges], "factorisations": walk.factorisations,
         }  # fmt: skip
         trace = {"windows": len(walk.links), "iterations": walk.iterations, "rejected": walk.rejected}
@@ -107,6 +108,7 @@ class Walk:
         self.known = known  # an earlier walk over the same windows with fewer conditions
         self.state, self.rest = layout(setup.representation)
         self.order = np.concatenate([self.state, self.rest])
+        self.last = np.flatnonzero(np.isin(self.rest, last_polynomials(setup.representation)))
         self.edges: list[float] = []
         self.arrivals: list[Belief] = []  # at the start of each window, before its own message
         self.starts: list[Belief] = []  # after it
@@ -145,7 +147,7 @@ class Walk:
                 continue
             arrival = self._accept(upper)
             position += 1
-            small = error * 2.0 ** (self.method.degree - 1) < 1.0
+            small = error * 2.0 ** (int(self.setup.settings["degree"]) - 1) < 1.0
             if small and position % 2 == 0 and level > 0 and position < cells:
                 level, position, cells = level - 1, position // 2, cells // 2
             if self.report is not None:
@@ -180,7 +182,7 @@ class Walk:
         else:
             start, link, weights = self._newton(arrival, groups or [], lower, upper)
         self._candidate = (arrival, start, link, weights, groups)
-        return self._error(weights)
+        return self._error(weights, start, link)
 
     def _accept(self, upper: float) -> Belief:
         arrival, start, link, weights, groups = self._candidate
@@ -203,13 +205,11 @@ class Walk:
         end = end_map(window_representation(self.setup.representation, lower, upper))
         return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], end)
 
-    def _error(self, weights: Array) -> float:
-        worst = 0.0
-        for latent in self.setup.representation.latents.values():
-            family = latent.basis.families.get(TIME)
-            if isinstance(family, Departure):
-                table = weights[latent.block].reshape(family.size, -1)
-                worst = max(worst, float(np.abs(table[-2:]).max()) / (self.method.tolerance * self.setup.scale))
+    def _error(self, weights: Array, start: Belief, link: Segment) -> float:
+        """What the last two polynomials carry, in tolerances: of the mean, and of what the state leaves uncertain."""
+        spread = np.sqrt(np.sum((link.slope[self.last] @ start.root) ** 2, axis=1))
+        carried_there = np.abs(weights[self.rest[self.last]]) + spread
+        worst = float(carried_there.max(initial=0.0)) / (self.method.tolerance * self.setup.scale)
         return worst if np.isfinite(worst) else np.inf
 
     def _newton(
@@ -349,10 +349,10 @@ class Walk:
         first = inner(self.starts[0], self.links[0], self.futures[0])
         spread = np.sqrt(np.sum(first.root[: len(self.state)] ** 2, axis=1))
         prior = np.sqrt(np.sum(self.setup.prior.root**2, axis=1))
-        free = float(np.sum((spread / prior)[self.setup.informative] > 0.7))
-        if free >= 0.5:
+        free = int(np.sum((spread / prior)[self.setup.informative] > 0.1))
+        if free:
             warnings.warn(
-                f"about {free:.0f} of {len(self.state)} directions of the initial state are settled by neither data "
+                f"about {free} of {len(self.state)} directions of the initial state are settled by neither data "
                 "nor equation and stay with the prior; add observations, initial or boundary conditions if the std is "
                 "too large",
                 AdviceWarning, stacklevel=4,
@@ -376,6 +376,17 @@ class Walk:
                     f"{len(misfit)}), more than chance: it contradicts the other factors, or its sigma is too small",
                     AdviceWarning, stacklevel=5,
                 )  # fmt: skip
+
+
+def last_polynomials(representation: Representation) -> NDArray[np.int64]:
+    """Weights of the last two polynomials in time of every field."""
+    found: list[int] = []
+    for latent in representation.latents.values():
+        family = latent.basis.families.get(TIME)
+        if isinstance(family, Departure):
+            across = latent.basis.size // family.size
+            found += range(latent.block.stop - 2 * across, latent.block.stop)
+    return np.array(found, int)
 
 
 def _standard(belief: Belief, message: Message) -> Belief:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from factorfield.activation import Activation
 from factorfield.basis import Departure, Family, Tensor, family_for
@@ -27,12 +28,13 @@ from factorfield.symbol import rates
 
 Array = NDArray[np.float64]
 RESIDUAL = 1e-5  # default sigma of an equation: this share of the field's scale over the horizon
-BROAD = 10.0  # prior sd of what the equation settles, in units of the field's scale
+BROAD = 10.0  # prior sd of a state that nothing is known about, in units of the field's scale
+OPEN = 1e3  # of what the equation settles: every window has its own, and together they must not speak about the state
 MOST_MODES = 32
 MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
 FEWEST_MODES = 4
 REPRESENTED = 3e-4  # left-out modes matter above this share of the field's scale
-REACH = 16.0  # rate times length of a first window: beyond, fast modes would be given up rather than followed
+DEGREE_LINEAR, DEGREE_COUPLED = 20, 12  # waves that do not mix cost little: longer windows, fewer messages
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +75,18 @@ class Setup:
         )
 
 
-def set_up(problem: Problem, degree: int, modes: Mapping[str, int] | None, activation: Activation) -> Setup:
+def reach_of(degree: int) -> float:
+    """Rate times length that polynomials of a degree follow to 1e-6: beyond, fast modes are given up, not followed."""
+    order = degree - 1
+    return 4.0 * float(np.exp((special.gammaln(order + 1) + np.log(1e-6)) / order))
+
+
+def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None, activation: Activation) -> Setup:
     if TIME not in problem.domain:
         raise expected("a problem with a time axis 't' for method='chain'", repr(problem), "method='joint'")
+    if degree is None:
+        linear = all(statement.relation.is_linear for statement in problem.statements) and not problem.unknowns
+        degree = DEGREE_LINEAR if linear and activation.name == "identity" else DEGREE_COUPLED
     scale = field_scale(problem)
     spectra = _spectra(problem)
     counts = _modes(problem, checked_counts(modes, problem, "modes"), spectra, scale)
@@ -112,14 +123,14 @@ def set_up(problem: Problem, degree: int, modes: Mapping[str, int] | None, activ
     tails = _tails(problem, spectra, counts, activation)
     autonomous = not any(TIME in s.relation.coordinates for s in problem.statements)
     rate = _fastest(problem, counts)
-    level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / REACH, 1.0)))))
+    level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / reach_of(degree), 1.0)))))
     later = bool(problem.unknowns) or any(
         (s.points is not None and bool(np.any(s.points[TIME] > horizon.lower)))
         or (s.face is not None and s.face.get(TIME, horizon.lower) > horizon.lower)
         for s in problem.statements
     )
     settings = {
-        "model": "chain", "modes": counts, "scale": scale, "activation": activation.name,
+        "model": "chain", "modes": counts, "degree": degree, "scale": scale, "activation": activation.name,
         "sigma": [
             (statement.name, float(np.sqrt(np.mean(np.square(value)))))
             for statement, value in zip(problem.statements, sigma, strict=True)
@@ -276,7 +287,7 @@ def _prior(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Means and sds of a window's weights: the spectrum at the start, broad for what the equation settles."""
     reach = float(abs(activation.inverse(scale)))
-    mean, sd = np.zeros(representation.size), np.full(representation.size, BROAD * reach)
+    mean, sd = np.zeros(representation.size), np.full(representation.size, OPEN * reach)
     horizon = problem.domain[TIME].length
     for name, form in representation.forms.items():
         for latent_name in form.latents:
@@ -288,6 +299,7 @@ def _prior(
             family = latent.basis.families[TIME]
             assert isinstance(family, Departure)
             across = latent.basis.size // family.size
+            sd[latent.start : latent.start + across] = BROAD * reach
             if name in spectra and activation.name == "identity":
                 count = modes[problem.domain.space[0]]
                 sd[latent.start : latent.start + across] = np.concatenate(
