@@ -341,7 +341,7 @@ def test_hmc_on_the_papers_rows_passes_its_gate_and_matches_joint(pdebench: Path
         assert float((vi["std"] / theirs["std"]).median()) < 1.0  # the paper's finding for b <= 0.4
 
 
-def test_gauss_newton_and_the_message_passing_start_end_at_the_same_maximum() -> None:
+def test_the_maximum_from_two_starts_is_stationary() -> None:
     model = ff.paper_model(ff.problems.get("fisher-kpp", nu=0.5, rho=1.0), modes={"x": 4, "t": 6}, labels=128)
     top = hmc_module.maximum(model)
     level, gradient = model.log_joint_gradient(top.weight_mean)

@@ -8,7 +8,7 @@ advance in lockstep, and a gradient of all of them is a product of two matrices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from factorfield.errors import needed
 from factorfield.factors import FactorGroup
 from factorfield.latent import LatentRelation
+from factorfield.methods import Report
 from factorfield.model import Model
 from factorfield.solution import Solution
 
@@ -105,12 +106,21 @@ def batches(models: Sequence[Model]) -> list[tuple[list[int], Batch]]:
     return result
 
 
-def in_batches(models: Sequence[Model], run: Callable[[Batch], list[Solution]]) -> list[Solution]:
-    """Run a method batch by batch; solutions in the order of the models."""
-    solutions: dict[int, Solution] = {}
-    for members, batch in batches(models):
-        solutions |= dict(zip(members, run(batch), strict=True))
-    return [solutions[index] for index in range(len(models))]
+class Batched:
+    """A method that runs batch by batch: a subclass has `_run(batch, report)`, one solution per model of the batch."""
+
+    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+        raise NotImplementedError
+
+    def run(self, model: Model, report: Report | None = None) -> Solution:
+        return self.run_all([model], report)[0]
+
+    def run_all(self, models: Sequence[Model], report: Report | None = None) -> list[Solution]:
+        """Solutions in the order of the models."""
+        solutions: dict[int, Solution] = {}
+        for members, batch in batches(models):
+            solutions |= dict(zip(members, self._run(batch, report), strict=True))
+        return [solutions[index] for index in range(len(models))]
 
 
 def shares_design(one: Model, other: Model) -> bool:

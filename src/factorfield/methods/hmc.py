@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import expected, needed
 from factorfield.methods import Report
-from factorfield.methods.density import Batch, Shape, double_precision, in_batches, log_joint
+from factorfield.methods.density import Batch, Batched, Shape, double_precision, log_joint
 from factorfield.methods.joint import Laplace
 from factorfield.methods.mean_field import MeanField
 from factorfield.model import Model, observation_noise
@@ -38,7 +38,7 @@ COLLAPSED = 1e-4  # a step size below this, in units of posterior standard devia
 
 
 @dataclass(frozen=True)
-class HMC:
+class HMC(Batched):
     """Settings. `iterations` per chain, `warmup` of them to tune the step size to acceptance 0.8 and not kept.
 
     kernel   "hmc" (leapfrog steps uniform on 1..20) or "nuts"
@@ -59,12 +59,6 @@ class HMC:
             raise expected("chains >= 1, 0 <= warmup < iterations, 0 < acceptance < 1", received, "iterations=1000")
 
     name = "hmc"
-
-    def run(self, model: Model, report: Report | None = None) -> Solution:
-        return self.run_all([model], report)[0]
-
-    def run_all(self, models: Sequence[Model], report: Report | None = None) -> list[Solution]:
-        return in_batches(models, lambda batch: self._run(batch, report))
 
     def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
         begin = time.perf_counter()

@@ -16,8 +16,8 @@ import numpy as np
 from factorfield.continuation import stages
 from factorfield.methods import Report
 from factorfield.methods.adam import Descent, Loss, Schedule, descend
-from factorfield.methods.density import Batch, Shape, double_precision, half_squares, in_batches
-from factorfield.model import Model, observation_noise
+from factorfield.methods.density import Batch, Batched, Shape, double_precision, half_squares
+from factorfield.model import observation_noise
 from factorfield.sampled import SampledPosterior
 from factorfield.solution import Solution, Status
 
@@ -39,7 +39,7 @@ def mean_squares(shapes: tuple[Shape, ...]) -> Loss:
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Batched):
     """Settings. `continuation`: a parameter that grows in four passes, None: the model's choice, "": none."""
 
     schedule: Schedule = field(default_factory=Schedule)
@@ -47,12 +47,6 @@ class SGD:
     seed: int = 0
 
     name = "sgd"
-
-    def run(self, model: Model, report: Report | None = None) -> Solution:
-        return self.run_all([model], report)[0]
-
-    def run_all(self, models: Sequence[Model], report: Report | None = None) -> list[Solution]:
-        return in_batches(models, lambda batch: self._run(batch, report))
 
     def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
         begin = time.perf_counter()

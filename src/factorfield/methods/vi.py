@@ -8,7 +8,6 @@ w = mu + S eps, the entropy is exact. `covariance="full"` learns a triangular S;
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
@@ -18,9 +17,9 @@ import numpy as np
 from factorfield.errors import expected
 from factorfield.methods import Report
 from factorfield.methods.adam import Loss, Schedule
-from factorfield.methods.density import Batch, Shape, double_precision, in_batches, log_joint
+from factorfield.methods.density import Batch, Batched, Shape, double_precision, log_joint
 from factorfield.methods.sgd import adam_status, anneal, losses_of
-from factorfield.model import Model, observation_noise
+from factorfield.model import observation_noise
 from factorfield.posterior import GaussianPosterior
 from factorfield.solution import Solution
 
@@ -66,7 +65,7 @@ def negative_bound(shapes: tuple[Shape, ...], samples: int, full: bool) -> Loss:
 
 
 @dataclass(frozen=True)
-class VI:
+class VI(Batched):
     """Settings. `covariance`: "diagonal" (mean-field, the paper's baseline) or "full"."""
 
     covariance: Literal["diagonal", "full"] = "diagonal"
@@ -82,12 +81,6 @@ class VI:
             raise expected("covariance 'diagonal' or 'full'", self.covariance, "'diagonal'")
         if self.samples < 1:
             raise expected("samples >= 1", self.samples, "samples=8")
-
-    def run(self, model: Model, report: Report | None = None) -> Solution:
-        return self.run_all([model], report)[0]
-
-    def run_all(self, models: Sequence[Model], report: Report | None = None) -> list[Solution]:
-        return in_batches(models, lambda batch: self._run(batch, report))
 
     def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
         begin = time.perf_counter()
