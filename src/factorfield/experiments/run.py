@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -78,6 +78,13 @@ class Run:
             "fisher-kpp", file=Path(data) / "ReacDiff_initial_conditions.npz", row=self.row, **self.physics
         )
 
+    @property
+    def lockstep(self) -> str:
+        """Runs with equal names share their design and are solved as one batch: the rows of one speed."""
+        if self.kind == "scores" and self.equation == "advection" and self.method in ("sgd", "vi", "hmc"):
+            return json.dumps({**self.spec, "row": None}, sort_keys=True)
+        return self.key
+
     def build_method(self) -> methods.Method:
         options = dict(self.options)
         if self.method in ("sgd", "vi") and "iterations" in options:
@@ -89,24 +96,35 @@ class Run:
 
 def execute(run: Run, data: str | None = None) -> dict[str, Any]:
     """The record of a run."""
-    if run.kind == "timing":
-        return timed_apart(run, data)
+    return timed_apart(run, data) if run.kind == "timing" else execute_together([run], data)[0]
+
+
+def execute_together(runs: Sequence[Run], data: str | None = None) -> list[dict[str, Any]]:
+    """The records of runs that differ in their row only; fit times are shares of the batch's."""
+    first, count = runs[0], len(runs)
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a sweep's reader looks at statuses
-        problem = run.problem(data)
-        model = paper_model(problem, seed=run.seed, **run.model)
+        tasks = [run.problem(data) for run in runs]
+        models = [paper_model(problem, seed=first.seed, **first.model) for problem in tasks]
         built = time.perf_counter()
-        solution = prior_solution(model) if run.method == "prior" else solve(model, method=run.build_method())
+        if first.method == "prior":
+            solutions = [prior_solution(model) for model in models]
+        else:
+            solutions = solve(models, method=first.build_method())
         solved = time.perf_counter()
-        results = measured(solution, problem)
-    timings = {**solution.timings, "build": built - begin, "fit": solved - built, "total": time.perf_counter() - begin}
-    trace = {key: value for key, value in solution.trace.items() if np.ndim(value) == 0}
-    return {
-        "spec": run.spec, "status": str(solution.status), "help": solution.status.help, "results": results,
-        "settings": {"weights": model.size, "factors": model.factors, "modes": model.settings["modes"]},
-        "trace": trace, "timings": timings, "provenance": provenance(),
-    }  # fmt: skip
+        results = [measured(solution, problem) for solution, problem in zip(solutions, tasks, strict=True)]
+    end = time.perf_counter()
+    shares = {"build": (built - begin) / count, "fit": (solved - built) / count, "total": (end - begin) / count}
+    return [
+        {
+            "spec": run.spec, "status": str(solution.status), "help": solution.status.help, "results": result,
+            "settings": {"weights": model.size, "factors": model.factors, "modes": model.settings["modes"]},
+            "trace": {key: value for key, value in solution.trace.items() if np.ndim(value) == 0},
+            "timings": {**solution.timings, **shares}, "provenance": provenance(),
+        }
+        for run, model, solution, result in zip(runs, models, solutions, results, strict=True)
+    ]  # fmt: skip
 
 
 def prior_solution(model: Model) -> Solution:

@@ -1,6 +1,7 @@
 """Many runs on dask.distributed: a local cluster, or a scheduler that exists already.
 
-Workers claim a run, compute it, and write its record themselves; a driver only submits and counts. A driver may thus be
+Workers claim a run (or the rows of one speed, where a method advances them in lockstep), compute it, and write its
+record themselves; a driver only submits and counts. A driver may thus be
 killed and started again, several may share one folder, and a worker that dies costs its current run only.
 """
 
@@ -9,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from factorfield.errors import expected, needed
-from factorfield.experiments.run import Run, execute
+from factorfield.experiments.run import Run, execute, execute_together
 from factorfield.experiments.store import Store
 
 Tell = Callable[[str, float], None]  # what is going on, and how far (0..1)
@@ -36,24 +37,32 @@ class Outcome:
     set_aside: int = 0
 
 
-def perform(folder: str, spec: dict[str, Any], data: str | None) -> str:
-    """One run on a worker: "finished", "skipped", "busy" (another process has it) or "failed: reason"."""
-    store, run = Store.open(folder), Run(**spec)
-    if store.finished(run):
-        return "skipped"
-    with store.claim(run) as mine:
-        if not mine:
-            return "busy"
-        if store.finished(run):  # by another process, between our look and our claim
-            return "skipped"
+def perform(folder: str, specs: Sequence[dict[str, Any]], data: str | None) -> list[str]:
+    """One lockstep on a worker, each run "finished", "skipped", "busy" (another process has it) or "failed: reason".
+
+    The batch is solved whole even if some of it is finished: rounding depends on its size, and a resumed sweep gives
+    the numbers of an uninterrupted one.
+    """
+    store, runs = Store.open(folder), [Run(**spec) for spec in specs]
+    if all(store.finished(run) for run in runs):
+        return ["skipped"] * len(runs)
+    with ExitStack() as claims:
+        if not all(claims.enter_context(store.claim(run)) for run in runs):
+            return ["busy"] * len(runs)
+        missing = [not store.finished(run) for run in runs]
+        if not any(missing):  # made by another process, between our look and our claim
+            return ["skipped"] * len(runs)
         try:
-            record = execute(run, data)
+            records = execute_together(runs, data) if len(runs) > 1 else [execute(runs[0], data)]
         except Exception as problem:
             reason = f"{type(problem).__name__}: {problem}"
-            store.write_failure(run, reason)
-            return f"failed: {reason}"
-        store.write(run, record)
-    return "finished"
+            for run, lacking in zip(runs, missing, strict=True):
+                if lacking:
+                    store.write_failure(run, reason)
+            return [f"failed: {reason}" if lacking else "skipped" for lacking in missing]
+        for run, record in zip(runs, records, strict=True):
+            store.write(run, record)  # leaves alone what is there
+    return ["finished" if lacking else "skipped" for lacking in missing]
 
 
 def sweep(
@@ -73,19 +82,18 @@ def sweep(
     """
     outcome = Outcome()
     store.clean()
-    waiting: list[Run] = []
+    tasks: dict[str, list[Run]] = {}
     for run in _unique(runs):
         there = store.finished(run)
-        if there and store.read(run) is not None:
-            outcome.skipped += 1
-            continue
-        outcome.set_aside += there
+        outcome.set_aside += there and store.read(run) is None
         reason = store.failure(run)
-        if reason is not None and not retry:
+        if reason is not None and not retry and not store.finished(run):
             outcome.failed[run.key] = reason
             continue
         store.forget_failure(run)
-        waiting.append(run)
+        tasks.setdefault(run.lockstep, []).append(run)
+    waiting = [task for task in tasks.values() if not all(store.finished(run) for run in task)]
+    outcome.skipped = sum(map(len, tasks.values())) - sum(map(len, waiting))
     if waiting:
         with connected(scheduler, min(workers or os.cpu_count() or 1, len(waiting))) as client:
             _drive(client, waiting, store, data, outcome, tell)
@@ -97,37 +105,44 @@ def _unique(runs: Sequence[Run]) -> list[Run]:
 
 
 def _drive(
-    client: Any, waiting: list[Run], store: Store, data: str | None, outcome: Outcome, tell: Tell | None
+    client: Any, tasks: list[list[Run]], store: Store, data: str | None, outcome: Outcome, tell: Tell | None
 ) -> None:
     distributed = needed("distributed", "cluster")
-    begin, total = time.monotonic(), len(waiting)
+    begin, total, left = time.monotonic(), sum(map(len, tasks)), sum(map(len, tasks))
     folder = str(store.folder.resolve())
-    futures = {}
-    for run in waiting:
-        futures[client.submit(perform, folder, run.spec, data, pure=False, key=f"{run.key}-{time.time_ns()}")] = run
+
+    def submit(task: list[Run]) -> Any:
+        specs, name = [run.spec for run in task], f"{task[0].key}-{time.time_ns()}"
+        return client.submit(perform, folder, specs, data, pure=False, key=name)
+
+    futures = {submit(task): task for task in tasks}
     pending = distributed.as_completed(futures)
     for future in pending:
-        run = futures.pop(future)
+        task = futures.pop(future)
         try:
-            result = future.result()
+            results = future.result()
         except distributed.scheduler.KilledWorker:
-            result = f"failed: {DEATHS} workers died on it, perhaps of memory: try fewer --workers"
-            store.write_failure(run, result.removeprefix("failed: "))
-        if result == "busy":  # another driver has it: look again, and take over if its process dies
+            reason = f"{DEATHS} workers died on it, perhaps of memory: try fewer --workers"
+            results = ["skipped" if store.finished(run) else f"failed: {reason}" for run in task]
+            for run, result in zip(task, results, strict=True):
+                if result != "skipped":
+                    store.write_failure(run, reason)
+        if "busy" in results:  # another driver has it: look again, and take over if its process dies
             time.sleep(0.5)
-            again = client.submit(perform, folder, run.spec, data, pure=False, key=f"{run.key}-{time.time_ns()}")
-            futures[again] = run
+            again = submit(task)
+            futures[again] = task
             pending.add(again)
             continue
-        if result.startswith("failed: "):
-            outcome.failed[run.key] = result.removeprefix("failed: ")
-        else:
-            outcome.finished += result == "finished"
-            outcome.skipped += result == "skipped"
+        for run, result in zip(task, results, strict=True):
+            if result.startswith("failed: "):
+                outcome.failed[run.key] = result.removeprefix("failed: ")
+        outcome.finished += results.count("finished")
+        outcome.skipped += results.count("skipped")
+        left -= len(task)
         if tell is not None:
-            done = total - len(futures)
-            left = (time.monotonic() - begin) / done * len(futures)
-            tell(f"{done}/{total} runs, {len(outcome.failed)} failed, about {left:.0f} s left", done / total)
+            done = total - left
+            seconds = (time.monotonic() - begin) / done * left
+            tell(f"{done}/{total} runs, {len(outcome.failed)} failed, about {seconds:.0f} s left", done / total)
 
 
 @contextmanager
