@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,14 @@ from scipy import linalg
 
 from factorfield.basis import Departure, Tensor
 from factorfield.domain import TIME
-from factorfield.links import Belief, Message, Segment, inner
+from factorfield.links import Belief, Blocks, Message, Segment, inner
 from factorfield.posterior import Atom, GaussianPosterior, Posterior, contract_pairs
 from factorfield.representation import Representation
 
 Array = NDArray[np.float64]
+
+
+PLAIN = ("slope", "offset", "outside", "forward", "shift", "kick")  # arrays of a segment that are stored as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +105,11 @@ class ChainPosterior(Posterior):
         seen = self._seen(index)
         _, rest = layout(self.representation)
         inside = np.zeros((len(seen.mean), len(rest)))
-        inside[rest] = self.links[index].inside
+        inside[rest] = self.links[index].inside.dense()
         return replace(seen, root=np.column_stack([seen.root, inside]))
+
+    def window_mean(self, index: int) -> Array:
+        return self._seen(index).mean
 
     def _seen(self, index: int) -> GaussianPosterior:
         """The belief about a window's weights without the noise that stays inside it."""
@@ -115,43 +120,53 @@ class ChainPosterior(Posterior):
         representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
         return GaussianPosterior(self.problem, representation, self.noise, mean, root)
 
-    @cached_property
-    def _inside(self) -> dict[int, Array]:
-        return {}
-
-    def _inside_covariance(self, link: Segment) -> Array:
-        """Covariance of the noise inside a window, in the order of the weights; once for all windows that share it."""
-        if id(link) not in self._inside:
-            _, rest = layout(self.representation)
-            covariance = np.zeros((self.representation.size,) * 2)
-            covariance[np.ix_(rest, rest)] = link.inside @ link.inside.T
-            self._inside[id(link)] = covariance
-        return self._inside[id(link)]
-
     def _add_inside(
         self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
     ) -> None:
-        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives."""
+        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives, block by block."""
         representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
-        noise = self._inside_covariance(self.links[index])
+        roots = [self._inside_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
         for a, (first, orders_a) in enumerate(atoms):
             for b, (second, orders_b) in enumerate(atoms[: a + 1]):
-                left, right = representation.latents[first], representation.latents[second]
-                if TIME not in left.basis.families or TIME not in right.basis.families:
+                if roots[a] is None or roots[b] is None:
                     continue  # coefficients have no inside
-                block = noise[left.block, right.block]
+                left, right = representation.latents[first].basis, representation.latents[second].basis
+                across = tuple(basis.size // basis.families[TIME].size for basis in (left, right))
+                at_times = np.zeros((len(grid[TIME]), *across))
+                for (places, root), (others, other) in zip(roots[a] or [], roots[b] or [], strict=True):
+                    at_times[:, places[:, None], others] += root @ other.transpose(0, 2, 1)
+                f, g = left.matrices(grid, orders_a)[1:], right.matrices(grid, orders_b)[1:]
                 if points:
-                    rows = left.basis.rows(grid, orders_a) @ block
-                    added = np.einsum("nk,nk->n", rows, right.basis.rows(grid, orders_b))
+                    f, g = [rowwise(f, len(at_times))], [rowwise(g, len(at_times))]
+                    added = np.einsum("na,nab,nb->n", f[0], at_times, g[0], optimize=True)
                 else:
-                    f, *rest_left = left.basis.matrices(grid, orders_a)
-                    g, *rest_right = right.basis.matrices(grid, orders_b)
-                    table = block.reshape(f.shape[1], -1, g.shape[1], block.shape[1] // g.shape[1])
-                    at_times = np.einsum("ti,iajb,tj->tab", f, table, g, optimize=True)
-                    added = contract_pairs(at_times, rest_left, rest_right).ravel()
+                    added = contract_pairs(at_times, f, g).ravel()
                 covariance[a, b] += added
                 if a != b:
                     covariance[b, a] += added
+
+    def _inside_roots(
+        self, index: int, representation: Representation, name: str, orders: Any, grid: Mapping[str, Array]
+    ) -> list[tuple[NDArray[np.int64], Array]] | None:
+        """Per block of the noise inside: which space features it moves, and how, (times, features, noises)."""
+        latent = representation.latents[name]
+        if TIME not in latent.basis.families:
+            return None
+        family = latent.basis.families[TIME]
+        shape = family(grid[TIME], dict(orders).get(TIME, 0))
+        across = latent.basis.size // family.size
+        _, rest = layout(self.representation)
+        found = []
+        for where, block in self.links[index].inside.parts:
+            weights = rest[where]
+            mine = (weights >= latent.block.start) & (weights < latent.block.stop)
+            power, place = np.divmod(weights[mine] - latent.start, across)
+            places = np.unique(place)
+            root = np.zeros((len(shape), len(places), block.shape[1]))
+            for i, one in enumerate(places):
+                root[:, i] = shape[:, power[place == one]] @ block[mine][place == one]
+            found.append((places, root))
+        return found
 
     @property
     def weight_mean(self) -> Array:
@@ -249,11 +264,23 @@ class ChainPosterior(Posterior):
                 [_padded(u.message.target[:, None], u.message.rows.shape[1])[:, 0] for u in unique]
             ),
         }
-        for name in ("slope", "offset", "inside", "outside", "forward", "shift", "kick"):
+        for name in PLAIN:
             stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
+        for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
+            stored[f"chain_inside_sizes_{i}"] = np.array([len(where) for where, _ in link.inside.parts], float)
+            stored[f"chain_inside_where_{i}"] = np.concatenate([where for where, _ in link.inside.parts]).astype(float)
+            stored[f"chain_inside_{i}"] = np.concatenate([block.ravel() for _, block in link.inside.parts])
         for name, tail in self.tails.items():
             stored[f"tail_{name}"] = np.stack([tail.wave, tail.variance, tail.rate.real, tail.rate.imag])
         return stored
+
+
+def rowwise(factors: Sequence[Array], count: int) -> Array:
+    """Row by row the products of several features: (count, all)."""
+    result = np.ones((count, 1))
+    for factor in factors:
+        result = (result[:, :, None] * factor[:, None, :]).reshape(count, -1)
+    return result
 
 
 def _padded(rows: Array, count: int) -> Array:
@@ -268,8 +295,12 @@ def from_arrays(
     links = []
     for i in range(len(stored["chain_slope"])):
         message = Message(stored["chain_message_rows"][i], stored["chain_message_target"][i])
-        names = ("slope", "offset", "inside", "outside", "forward", "shift", "kick")
-        links.append(Segment(message=message, **{name: stored[f"chain_{name}"][i] for name in names}))
+        sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
+        places = np.split(stored[f"chain_inside_where_{i}"].astype(int), np.cumsum(sizes)[:-1])
+        entries = np.split(stored[f"chain_inside_{i}"], np.cumsum(sizes**2)[:-1])
+        parts = tuple((w, e.reshape(len(w), len(w))) for w, e in zip(places, entries, strict=True))
+        inside = Blocks(stored["chain_slope"].shape[1], parts)
+        links.append(Segment(message=message, inside=inside, **{name: stored[f"chain_{name}"][i] for name in PLAIN}))
     pairs = zip(stored["chain_future_rows"], stored["chain_future_target"], strict=True)
     space = problem.domain.space[0] if problem.domain.space else ""
     tails = {

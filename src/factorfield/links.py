@@ -49,6 +49,9 @@ class Message:
     def nothing(size: int) -> Message:
         return Message(np.zeros((0, size)), np.zeros(0))
 
+    def misfit(self, state: Array) -> Array:
+        return self.rows @ state - self.target
+
     def __mul__(self, other: Message) -> Message:
         both = np.vstack([np.column_stack([m.rows, m.target]) for m in (self, other)])
         upper = triangle(both)[: self.rows.shape[1]]
@@ -78,12 +81,36 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False)
+class Blocks:
+    """A square matrix that is zero outside blocks, each on its own set of rows and columns."""
+
+    size: int
+    parts: tuple[tuple[Indices, Array], ...]
+
+    def __matmul__(self, vector: Array) -> Array:
+        result = np.zeros(self.size)
+        for where, block in self.parts:
+            result[where] = block @ vector[where]
+        return result
+
+    @property
+    def T(self) -> Blocks:
+        return Blocks(self.size, tuple((where, block.T) for where, block in self.parts))
+
+    def dense(self) -> Array:
+        result = np.zeros((self.size, self.size))
+        for where, block in self.parts:
+            result[np.ix_(where, where)] = block
+        return result
+
+
+@dataclass(frozen=True, eq=False)
 class Segment:
     """A window's content: v = offset + slope s + inside + outside eta, the message to s, and the way to its end."""
 
     slope: Array  # (rest, state)
     offset: Array  # (rest,)
-    inside: Array  # (rest, rest): noise that the end does not see
+    inside: Blocks  # (rest, rest): noise that the end does not see
     outside: Array  # (rest, state): noise that it does, as seen through eta
     message: Message
     forward: Array  # F
@@ -93,57 +120,63 @@ class Segment:
 
 def segment(rows: Array, target: Array, rest: Indices, state: Indices, spread: Array, end: Array) -> Segment:
     """From whitened factors rows w = target +- 1, the prior sds of w[rest], and the end's state = end w."""
-    within = np.any(rows[:, rest] != 0.0, axis=1)  # initial labels speak of the state alone: a small QR of their own
+    moving = np.ones(rows.shape[1], bool)
+    moving[state] = False
+    within = np.any((rows != 0.0) & moving, axis=1)  # initial labels speak of the state alone: a small QR of their own
     outer = Message(rows[~within][:, state], target[~within])
-    rows, target = rows[within], target[within]
+    if not within.all():
+        rows, target = rows[within], target[within]
     count, width = len(rest), len(state)
-    inverse, slope, offset = np.zeros((count, count)), np.zeros((count, width)), np.zeros(count)
-    own = [np.column_stack([outer.rows, outer.target])]
-    for inner_part, state_part in components(rows, rest, state):
-        few, part = len(inner_part), np.concatenate([rest[inner_part], state[state_part]])
-        stacked = np.zeros((len(rows) + few, len(part) + 1))
-        stacked[: len(rows), :-1] = rows[:, part]
-        stacked[: len(rows), -1] = target
-        stacked[len(rows) + np.arange(few), np.arange(few)] = 1.0 / spread[inner_part]
+    slope, offset, outside = np.zeros((count, width)), np.zeros(count), np.zeros((count, width))
+    forward, kick = np.zeros((width, width)), np.zeros((width, width))
+    own, inside = [np.column_stack([outer.rows, outer.target])], []
+    for v, s, chosen in components(rows, end, rest, state):
+        few, part = len(v), np.concatenate([rest[v], state[s]])
+        stacked = np.zeros((len(chosen) + few, len(part) + 1))
+        stacked[: len(chosen), :-1] = rows[np.ix_(chosen, part)]
+        stacked[: len(chosen), -1] = target[chosen]
+        stacked[len(chosen) + np.arange(few), np.arange(few)] = 1.0 / spread[v]
         upper = triangle(stacked)
-        corner = linalg.lapack.dtrtri(upper[:few, :few])[0] if few else np.zeros((0, 0))
-        inverse[np.ix_(inner_part, inner_part)] = corner
-        slope[np.ix_(inner_part, state_part)] = -corner @ upper[:few, few:-1]
-        offset[inner_part] = corner @ upper[:few, -1]
+        inverse = linalg.lapack.dtrtri(upper[:few, :few])[0] if few else np.zeros((0, 0))
+        slope[np.ix_(v, s)] = own_slope = -inverse @ upper[:few, few:-1]
+        offset[v] = inverse @ upper[:few, -1]
         message = np.zeros((len(upper[few : len(part)]), width + 1))
-        message[:, np.append(state_part, width)] = upper[few : len(part), few:]
+        message[:, np.append(s, width)] = upper[few : len(part), few:]
         own.append(message)
+        there = end[s]
+        forward[np.ix_(s, s)] = there[:, state[s]] + there[:, rest[v]] @ own_slope
+        to_end = there[:, rest[v]] @ inverse  # (s, v) = kick @ directions, directions with orthonormal rows
+        directions, corner = linalg.qr(to_end.T, mode="economic", check_finite=False) if few else (to_end.T, to_end)
+        seen = inverse @ directions
+        kick[np.ix_(s, s[: len(corner)])] = corner.T if few else 0.0
+        outside[np.ix_(v, s[: directions.shape[1]])] = seen
+        inside.append((v, inverse - seen @ directions.T))
     reduced = triangle(np.vstack(own))[:width]
-    to_end = end[:, rest] @ inverse  # (state, rest) = kick @ directions, directions with orthonormal rows
-    directions, corner = linalg.qr(to_end.T, mode="economic") if count else (np.zeros((0, 0)), np.zeros((0, width)))
-    kick, outside = np.zeros((width, width)), np.zeros((count, width))
-    kick[:, : len(corner)] = corner.T
-    seen = inverse @ directions
-    outside[:, : directions.shape[1]] = seen
-    forward = end[:, state] + end[:, rest] @ slope
     return Segment(
-        slope, offset, inverse - seen @ directions.T, outside, Message(reduced[:, :-1], reduced[:, -1]), forward,
+        slope, offset, Blocks(count, tuple(inside)), outside, Message(reduced[:, :-1], reduced[:, -1]), forward,
         end[:, rest] @ offset, kick,
     )  # fmt: skip
 
 
-def components(rows: Array, rest: Indices, state: Indices) -> list[tuple[Indices, Indices]]:
-    """Sets of columns that are orthogonal to each other, as positions in `rest` and `state`.
+def components(rows: Array, end: Array, rest: Indices, state: Indices) -> list[tuple[Indices, Indices, Indices]]:
+    """Sets of weights that no factor joins, as positions in `rest` and `state`, with the factors that speak of them.
 
-    The waves of a linear equation with constant coefficients do not mix on evenly spread points: each frequency is then
-    a small QR of its own, with the same result.
+    The waves of a linear equation with constant coefficients do not mix, and seen through the modes that the basis
+    holds (chain_rows.projected) each frequency has factors of its own: a small QR each, with the same result.
     """
-    count, size = len(rest), len(rest) + len(state)
-    order = np.concatenate([rest, state])
-    gram = linalg.blas.dsyrk(1.0, rows[:, order].T) if len(rows) else np.zeros((size, size))
-    norm = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    linked = np.abs(gram) > 1e-10 * np.outer(norm, norm)
-    _, label = csgraph.connected_components(sparse.csr_matrix(linked), directed=False)
-    parts = []
-    for number in range(label.max() + 1):
-        members = np.flatnonzero(label == number)
-        parts.append((members[members < count], members[members >= count] - count))
-    return parts
+    size = np.abs(rows)
+    linked = size > 1e-12 * size.max(axis=1, initial=0.0, keepdims=True)
+    if np.count_nonzero(linked) > 0.5 * linked.size:
+        return [(np.arange(len(rest)), np.arange(len(state)), np.arange(len(rows)))]
+    pattern = sparse.csr_matrix(np.vstack([linked, end != 0.0]))
+    joint = sparse.bmat([[None, pattern], [pattern.T, None]])
+    _, label = csgraph.connected_components(joint, directed=False)
+    of_rows, of_rest = label[: len(rows)], label[pattern.shape[0] + rest]
+    of_state = label[pattern.shape[0] + state]
+    return [
+        (np.flatnonzero(of_rest == number), np.flatnonzero(of_state == number), np.flatnonzero(of_rows == number))
+        for number in np.unique(np.concatenate([of_rest, of_state]))
+    ]
 
 
 def carried(belief: Belief, link: Segment) -> Belief:

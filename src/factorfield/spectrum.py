@@ -40,22 +40,30 @@ class Spectrum:
         return int(min(max(1, np.flatnonzero(tails <= tolerance**2)[0]), most))
 
 
+def _even(x: Array, y: Array, lower: float, period: float, modes: int) -> tuple[Array, Array]:
+    """Squares and products with y of the features [1, sin, cos, ...] at evenly spread x, by one fast transform."""
+    place = (x - lower) % period
+    order = np.argsort(place)
+    k = np.arange(modes + 1)
+    waves = np.exp(-2j * np.pi * k * place[order[0]] / period) * np.fft.rfft(y[order])[: modes + 1]
+    seen = np.concatenate([[waves[0].real], np.column_stack([-waves[1:].imag, waves[1:].real]).ravel()])
+    return np.concatenate([[len(x)], np.full(2 * modes, 0.5 * len(x))]), seen
+
+
 def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) -> Spectrum:
     """Evidence maximum for labels y at x; `sigma` fixes the noise."""
     size = float(np.sqrt(np.mean(y**2))) or 1.0
     modes = max(1, min(MOST, (len(np.unique(x)) - 1) // 2))
     spacing = np.diff(np.sort((x - lower) % period))
     even = len(x) > 2 and np.allclose(spacing, period / len(x), rtol=1e-6)
-    if not even:
-        modes = min(modes, MOST_DENSE)
-    features = Fourier(modes, lower, period)(x)
-    gram = features.T @ features
+    basis = None
     if even:  # cosines and sines are orthogonal on even points: everything is one number per coefficient
-        weights = np.diag(gram).copy()
-        basis = None
+        weights, seen = _even(x, y, lower, period, modes)
     else:
-        weights, basis = np.maximum(np.linalg.eigvalsh(gram), 0.0), gram
-    seen = features.T @ y
+        modes = min(modes, MOST_DENSE)
+        features = Fourier(modes, lower, period)(x)
+        basis = features.T @ features
+        seen = features.T @ y
     k = np.arange(1, MOST + 1)
     rest = float(y @ y)
     count, constant = len(y), 10.0 * size

@@ -5,29 +5,31 @@ end (links.py); backward, what later windows know returns. On a chain this is ex
 that of one joint solve over all windows. Nonlinear factors are linearised at the mean, window by window on the way
 forward, then - if anything later speaks - along the smoothed path until it stops moving.
 
-A window is accepted when the last polynomials of its time basis carry almost nothing; otherwise it is halved. Windows
-of equal length of a linear equation without explicit time share one factorisation.
+A window is accepted when the last polynomials of its time basis carry almost nothing and the equation is met within its
+sigma; otherwise it is halved. (Too long a window shows there: fast waves are given up instead of followed.) Windows of
+equal length of a linear equation without explicit time share one factorisation.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from factorfield import threads
 from factorfield.activation import Activation, Identity
 from factorfield.chain_posterior import ChainPosterior, end_map, layout, window_representation
 from factorfield.domain import TIME
-from factorfield.errors import AdviceWarning, ProblemError, expected
+from factorfield.errors import ProblemError, expected
 from factorfield.factors import FactorGroup
 from factorfield.links import Belief, Message, Segment, carried, inner, returned, segment
 from factorfield.methods import Report
+from factorfield.methods.chain_advice import advise
 from factorfield.methods.chain_rows import is_equation, last_polynomials, linear_misfit, projected, whitened
 from factorfield.methods.chain_setup import Setup, enlarged, set_up, window_groups
 from factorfield.model import Model
@@ -37,8 +39,6 @@ from factorfield.solution import Solution, Status
 Array = NDArray[np.float64]
 MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation is too stiff, or wrong
 SETTLED = 1e-3  # nats: a step that gains less has arrived
-CHORDS = 6  # steps per factorisation
-SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Chain:
             setup.problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links,
             walk.futures, setup.tails,
         )  # fmt: skip
-        walk.advise(posterior)
+        advise(setup, posterior, walk.groups)
         settings = {
             **setup.settings, "method": self.name, "tolerance": self.tolerance,
             "windows": [float(edge) for edge in walk.edges], "factorisations": walk.factorisations,
@@ -115,7 +115,8 @@ class Walk:
         self.futures: list[Message] = []
         self.centres: list[Array] = []  # where each window was linearised
         self.groups: list[list[FactorGroup] | None] = []
-        self.shared: dict[float, Segment] = {}
+        self.shared: dict[float, Segment] = {}  # by length
+        self.ends: dict[float, Array] = {}
         self.iterations = self.rejected = self.factorisations = 0
 
     # -- forward
@@ -131,11 +132,15 @@ class Walk:
             return
         level = self.setup.first_level
         position, cells = 0, 2**level  # time = lower + position / 2^level * horizon
+        refused = np.inf  # error before the last window that proved too long
+        error, doubled = np.inf, False
         while position < cells:
             upper = axis.upper if position + 1 == cells else axis.lower + (position + 1) / cells * horizon
-            error = self._try(arrival, upper)
+            before, error = error, self._try(arrival, upper)
             if error > 1.0:
                 self.rejected += 1
+                refused = before if doubled else refused
+                doubled, error = False, before
                 level, position, cells = level + 1, 2 * position, 2 * cells
                 if level > MOST_HALVINGS:
                     raise ProblemError(
@@ -146,8 +151,11 @@ class Walk:
                 continue
             arrival = self._accept(upper)
             position += 1
-            small = error * 2.0 ** (int(self.setup.settings["degree"]) - 1) < 1.0
-            if small and position % 2 == 0 and level > 0 and position < cells:
+            # windows that are not shared are dear: a longer one may be tried where the equation's misfit is watched
+            bold = self._watched and not self.setup.is_linear
+            ready = 0.01 if bold else 2.0 ** (1 - int(self.setup.settings["degree"]))
+            doubled = error < min(ready, 0.1 * refused) and position % 2 == 0 and level > 0 and position < cells
+            if doubled:
                 level, position, cells = level - 1, position // 2, cells // 2
             if self.report is not None:
                 self.report(f"window {len(self.links)}, t = {self.edges[-1]:.4g}", position / cells)
@@ -158,30 +166,46 @@ class Walk:
 
     def _try(self, arrival: Belief, upper: float) -> float:
         """Solve the next window; its error in tolerances."""
-        lower = self.edges[-1]
-        groups = None
-        length = round(upper - lower, 14)
-        first = len(self.edges) == 1
-        plain = self.setup.is_plain(lower, upper, first)
+        lower, first = self.edges[-1], len(self.edges) == 1
+        groups: list[FactorGroup] | None
+        link: Segment | None
         if self.known is not None and self.setup.is_linear and not self.setup.is_new(lower, upper, first):
-            link = self.known.links[len(self.links)]
-            groups = self.known.groups[len(self.links)]
-        elif plain and length in self.shared:
-            link = self.shared[length]
+            link, groups = self.known.links[len(self.links)], self.known.groups[len(self.links)]
         else:
             groups = window_groups(self.setup, lower, upper, first)
-            link = None
-        if link is not None or self.setup.is_linear:
-            if link is None:
-                link = self._segment(groups or [], np.zeros(len(self.order)), lower, upper)
-                if plain:
-                    self.shared[length] = link
+            link = self._linear_segment(groups, lower, upper) if self.setup.is_linear else None
+        if link is None:
+            start, link, weights = self._newton(arrival, groups or [], lower, upper)
+        else:
             start = arrival * link.message
             weights = self._weights(start, link)
-        else:
-            start, link, weights = self._newton(arrival, groups or [], lower, upper)
         self._candidate = (arrival, start, link, weights, groups)
-        return self._error(weights, start, link)
+        length = round(upper - lower, 14)
+        unmet = 0.0
+        self._watched = self.setup.projection is not None and all(
+            is_equation(group) or np.all(group.points[TIME] <= lower) for group in groups or []
+        )
+        if self._watched and length in self.shared:
+            unmet = float(np.max(np.abs(self.shared[length].message.misfit(start.mean)), initial=0.0))
+        elif self._watched:
+            unmet = max(float(np.max(np.abs(self._misfit(g, weights)))) for g in groups or [] if is_equation(g))
+        return max(unmet, self._error(weights, start, link))
+
+    def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
+        """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
+        centre = np.zeros(len(self.order))
+        if not self.setup.autonomous:
+            return self._segment(groups, centre, lower, upper)
+        labels = [group for group in groups if group.name not in self.setup.standing]
+        rows, target = whitened(labels, centre, None)
+        if np.any(rows[:, self.rest] != 0.0):
+            return self._segment(groups, centre, lower, upper)
+        length = round(upper - lower, 14)
+        if length not in self.shared:
+            standing = [group for group in groups if group.name in self.setup.standing]
+            self.shared[length] = self._segment(standing, centre, lower, upper)
+        plain = self.shared[length]
+        return replace(plain, message=plain.message * Message(rows[:, self.state], target)) if len(rows) else plain
 
     def _accept(self, upper: float) -> Belief:
         arrival, start, link, weights, groups = self._candidate
@@ -201,8 +225,10 @@ class Walk:
     def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
         rows, target = whitened(groups, weights, self.setup.projection)
         self.factorisations += 1
-        end = end_map(window_representation(self.setup.representation, lower, upper))
-        return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], end)
+        length = round(upper - lower, 14)
+        if length not in self.ends:
+            self.ends[length] = end_map(window_representation(self.setup.representation, 0.0, upper - lower))
+        return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self.ends[length])
 
     def _error(self, weights: Array, start: Belief, link: Segment) -> float:
         """What the last two polynomials carry, in tolerances: of the mean, and of what the state leaves uncertain."""
@@ -216,15 +242,14 @@ class Walk:
     ) -> tuple[Belief, Segment, Array]:
         """Gauss-Newton within a window, given what arrives.
 
-        Steps are halved until the log density does not fall. Between factorisations come steps with exact gradients and
-        the last factorisation, as long as each gains far less than the one before.
+        Steps are halved until the log density does not fall.
         """
         weights = np.zeros(len(self.order))
         weights[self.state] = arrival.mean
         standard = _standard(arrival, self._labels(groups, weights))  # begin where the labels are, not at the prior
         place = standard.mean
         weights[self.state] = arrival.mean + arrival.root @ place
-        merit = self._merit(groups, weights, place)
+        weights, merit = self._followed(groups, weights, place)
         for _ in range(self.method.iterations):
             link = self._segment(groups, weights, lower, upper)
             self.iterations += 1
@@ -235,17 +260,32 @@ class Walk:
             gained, merit = merit - value, value
             if abs(gained) < SETTLED:
                 break
-            for _ in range(CHORDS):
-                step = self._chord(groups, weights, place, arrival, standard, link)
-                new_weights, new_place = weights + step[0], place + step[1]
-                value = self._merit(groups, new_weights, new_place)
-                if not merit - value >= -1e-9 * abs(merit):
-                    break
-                before, gained = gained, merit - value
-                weights, place, merit = new_weights, new_place, value
-                if gained < SETTLED or gained > 0.1 * before:
-                    break
         return start, link, weights
+
+    def _followed(self, groups: list[FactorGroup], weights: Array, place: Array) -> tuple[Array, float]:
+        """The mean path from a given state: Newton steps by normal equations, a fraction of a factorisation each."""
+        merit = self._merit(groups, weights, place)
+        for _ in range(self.method.iterations):
+            curvature, gradient = np.diag(self.setup.spread[self.rest] ** -2.0), weights / self.setup.spread**2
+            gradient = gradient[self.rest]
+            for group in groups:
+                misfit, rows = linear_misfit(group, weights, self.setup.projection)
+                part = rows[:, self.rest]
+                curvature += part.T @ part
+                gradient += part.T @ misfit
+            try:
+                step = linalg.cho_solve(linalg.cho_factor(curvature, check_finite=False), gradient, check_finite=False)
+            except linalg.LinAlgError:
+                break
+            moved = weights.copy()
+            moved[self.rest] -= step
+            value = self._merit(groups, moved, place)
+            if not value < merit:
+                break
+            gained, weights, merit = merit - value, moved, value
+            if gained < SETTLED:
+                break
+        return weights, merit
 
     def _searched(
         self, groups: list[FactorGroup], weights: Array, place: Array, step: tuple[Array, Array], merit: float
@@ -257,24 +297,6 @@ class Walk:
             if value <= merit * (1.0 + 1e-12) + 1e-9 or length < 1e-4:
                 return new_weights, new_place, value
             length *= 0.5
-
-    def _chord(
-        self, groups: list[FactorGroup], weights: Array, place: Array, arrival: Belief, standard: Belief, link: Segment
-    ) -> tuple[Array, Array]:
-        """A Newton step with the gradient here and the factorisation of before: in weights, and in the arrival's."""
-        gradient = np.zeros(len(weights))
-        gradient[self.rest] = weights[self.rest] / self.setup.spread[self.rest] ** 2
-        for group in groups:
-            misfit, rows = linear_misfit(group, weights, self.setup.projection)
-            gradient += rows.T @ misfit
-        of_rest = gradient[self.rest]
-        of_place = place + arrival.root.T @ (gradient[self.state] + link.slope.T @ of_rest)
-        move = -standard.root @ (standard.root.T @ of_place)
-        step = np.empty(len(weights))
-        step[self.state] = arrival.root @ move
-        noise = link.inside @ (link.inside.T @ of_rest) + link.outside @ (link.outside.T @ of_rest)
-        step[self.rest] = link.slope @ step[self.state] - noise
-        return step, move
 
     def _labels(self, groups: list[FactorGroup], weights: Array) -> Message:
         """What linear factors say about the state alone."""
@@ -289,10 +311,13 @@ class Walk:
         )
         with np.errstate(over="ignore", invalid="ignore"):
             for group in groups:
-                value = group.relation.value(group.project(weights), group.parameters, group.points)
-                misfit = projected(group, (value - group.target) / group.sigma, self.setup.projection)
+                misfit = self._misfit(group, weights)
                 total += 0.5 * float(misfit @ misfit)
         return total if np.isfinite(total) else np.inf
+
+    def _misfit(self, group: FactorGroup, weights: Array) -> Array:
+        value = group.relation.value(group.project(weights), group.parameters, group.points)
+        return projected(group, (value - group.target) / group.sigma, self.setup.projection)
 
     # -- backward
 
@@ -341,40 +366,6 @@ class Walk:
             self.starts[index] = arrival * self.links[index].message
             arrival = carried(self.starts[index], self.links[index])
         return moved
-
-    # -- what a user should know
-
-    def advise(self, posterior: ChainPosterior) -> None:
-        first = inner(self.starts[0], self.links[0], self.futures[0])
-        spread = np.sqrt(np.sum(first.root[: len(self.state)] ** 2, axis=1))
-        prior = np.sqrt(np.sum(self.setup.prior.root**2, axis=1))
-        free = int(np.sum((spread / prior)[self.setup.informative] > 0.1))
-        if free:
-            warnings.warn(
-                f"about {free} of {len(self.state)} directions of the initial state are settled by neither data "
-                "nor equation and stay with the prior; add observations, initial or boundary conditions if the std is "
-                "too large",
-                AdviceWarning, stacklevel=4,
-            )  # fmt: skip
-        self._contradictions(posterior)
-
-    def _contradictions(self, posterior: ChainPosterior) -> None:
-        """Chi-square of each condition whose sigma was given, at the posterior mean."""
-        found: dict[str, list[Array]] = {}
-        for index, groups in enumerate(self.groups):
-            for group in groups or []:
-                if group.name in self.setup.given:
-                    weights = posterior.window(index).mean if len(self.links) > 1 else posterior.weight_mean
-                    value = group.relation.value(group.project(weights), group.parameters, group.points)
-                    found.setdefault(group.name, []).append((value - group.target) / group.sigma)
-        for name, parts in found.items():
-            misfit = np.concatenate(parts)
-            if float(misfit @ misfit) > len(misfit) + SURPRISE * np.sqrt(2.0 * len(misfit)) + 3.0:
-                warnings.warn(
-                    f"{name}: misses its values by {np.sqrt(np.mean(misfit**2)):.3g} sigma (root mean square over "
-                    f"{len(misfit)}), more than chance: it contradicts the other factors, or its sigma is too small",
-                    AdviceWarning, stacklevel=5,
-                )  # fmt: skip
 
 
 def _standard(belief: Belief, message: Message) -> Belief:

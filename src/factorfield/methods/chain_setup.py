@@ -6,7 +6,7 @@ Every choice that the user left open is made here, from the data, and reported i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from factorfield.errors import expected
 from factorfield.factors import FactorGroup, build_group
 from factorfield.links import Belief
 from factorfield.model import LABEL_NOISE, checked_counts, field_scale, unknown_prior
-from factorfield.problem import Problem
+from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, coefficient_form, field_form
 from factorfield.spectrum import MOST, Spectrum, fit
 from factorfield.symbol import rates
@@ -57,21 +57,18 @@ class Setup:
     first_level: int  # the first window is the horizon / 2^level
     settings: Mapping[str, Any]
     older: int = 0  # statements that an earlier solve knew already
+    rows: dict[tuple[int, float], FactorGroup] = field(default_factory=dict)  # of equations, by length of the window
+
+    @property
+    def standing(self) -> frozenset[str]:
+        """Statements that speak in every window alike."""
+        return frozenset(s.name for s in self.problem.statements if _stands(s))
 
     def is_new(self, lower: float, upper: float, first: bool) -> bool:
         """Does a condition that the earlier solve did not know speak in this window?"""
         return any(
             s.points is None or bool(np.any((s.points[TIME] <= upper) & ((s.points[TIME] > lower) | first)))
             for s in self.problem.statements[self.older :]
-        )
-
-    def is_plain(self, lower: float, upper: float, first: bool) -> bool:
-        """Does the window hold nothing but what every window of its length holds?"""
-        if first or not (self.is_linear and self.autonomous):
-            return False
-        return not any(
-            s.points is not None and bool(np.any((s.points[TIME] > lower) & (s.points[TIME] <= upper)))
-            for s in self.problem.statements
         )
 
 
@@ -169,8 +166,13 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool) -> list
     some = next(iter(representation.latents.values())).basis.families[TIME]
     instants = Interval(lower, upper).collocation(some.size + 2)
     groups = []
-    for statement, sigma in zip(problem.statements, setup.sigma, strict=True):
+    for number, (statement, sigma) in enumerate(zip(problem.statements, setup.sigma, strict=True)):
         target = statement.target
+        stands = _stands(statement)
+        known = (number, round(upper - lower, 14))  # without explicit time, windows of equal length have equal rows
+        if stands and known in setup.rows:
+            groups.append(setup.rows[known])
+            continue
         if statement.points is not None:
             t = statement.points[TIME]
             inside = (t <= upper) & ((t > lower) | first)
@@ -187,8 +189,15 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool) -> list
             axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
             where = problem.domain.tensor(axes)
         relation = representation.read(statement.relation)
-        groups.append(build_group(statement.name, relation, representation, where, target, sigma, problem.constants))
+        group = build_group(statement.name, relation, representation, where, target, sigma, problem.constants)
+        groups.append(group)
+        if stands and setup.autonomous:
+            setup.rows[known] = group
     return groups
+
+
+def _stands(statement: Statement) -> bool:
+    return statement.points is None and TIME not in (statement.face or {})
 
 
 def _time_order(problem: Problem, name: str) -> int:
