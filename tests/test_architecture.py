@@ -13,6 +13,7 @@ SOURCE = Path(ff.__file__).parent
 LEVELS = [
     {"version", "errors", "threads"},
     {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel", "links"},
+    {"chain_store"},
     {"basis"},
     {"equation", "spectrum"},
     {"latent"},

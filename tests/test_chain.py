@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,35 @@ def test_a_problem_without_time_is_refused_and_contradictions_are_named() -> Non
         ff.solve(problem, method="chain")
     with pytest.raises(ff.ProblemError, match="degree >= 4"):
         Chain(degree=2)
+
+
+def long_advection(periods: int) -> ff.Problem:
+    x = (np.arange(64) + 0.5) / 64
+    u = np.exp(np.sin(2 * np.pi * x))
+    domain = {"x": ff.Periodic(0, 1), "t": ff.Interval(0, periods)}
+    return ff.Problem("u_t + u_x", domain, {}, [ff.Observations(x=x, t=0.0, u=u, sigma=0.01)])
+
+
+def test_windows_kept_in_a_file_give_the_same_belief_in_bounded_memory(tmp_path: Path) -> None:
+    plain = ff.solve(long_advection(4), method="chain", modes={"x": 6})
+    stored = ff.solve(long_advection(4), method="chain", modes={"x": 6}, store=tmp_path / "windows.h5")
+    grid = {"x": np.linspace(0, 1, 7), "t": [0.0, 1.3, 3.9]}
+    np.testing.assert_allclose(stored.predict(**grid)["mean"], plain.predict(**grid)["mean"], atol=1e-7)
+    np.testing.assert_allclose(stored.predict(**grid)["std"], plain.predict(**grid)["std"], rtol=1e-4)
+    peaks = []
+    for periods in (10, 100):
+        tracemalloc.start()
+        solution = ff.solve(long_advection(periods), method="chain", modes={"x": 6}, store=tmp_path / f"{periods}.h5")
+        at_end = solution.predict(x=grid["x"], t=[float(periods)])["mean"]
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    np.testing.assert_allclose(np.ravel(at_end), np.exp(np.sin(2 * np.pi * grid["x"])), atol=0.02)
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_a_file_for_windows_is_refused_where_it_cannot_serve(tmp_path: Path) -> None:
+    problem = ff.problems.get("fisher-kpp", nu=1.0, rho=1.0, row=0)
+    with pytest.raises(ff.ProblemError, match="store= with a linear equation"):
+        ff.solve(problem, method="chain", store=tmp_path / "w.h5")
+    with pytest.raises(ff.ProblemError, match="a file to keep windows in"):
+        ff.solve(long_advection(1), method="chain", modes={"x": 4}, store=tmp_path / "none" / "w.h5")

@@ -117,14 +117,16 @@ class ChainPosterior(Posterior):
         known = inner(self.starts[index], self.links[index], self.futures[index])
         mean, root = np.empty(len(order)), np.empty(known.root.shape)
         mean[order], root[order] = known.mean, known.root
-        representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
-        return GaussianPosterior(self.problem, representation, self.noise, mean, root)
+        return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root)
+
+    def _moved(self, index: int) -> Representation:
+        return window_representation(self.representation, self.edges[index], self.edges[index + 1])
 
     def _add_inside(
         self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
     ) -> None:
         """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives, block by block."""
-        representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
+        representation = self._moved(index)
         roots = [self._inside_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
         for a, (first, orders_a) in enumerate(atoms):
             for b, (second, orders_b) in enumerate(atoms[: a + 1]):
@@ -205,37 +207,31 @@ class ChainPosterior(Posterior):
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Any]:
         """Paths: the state at the start, then window by window what its end and the future allow."""
+        width = len(self.starts[0].mean)
+        beliefs = [inner(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
+        given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
+        order = np.concatenate(layout(self.representation))
+        ends = [end_map(self._moved(index))[:, order] for index in range(len(self.links))]
         for _ in range(count):
             path, state = [], None
-            for index, (start, link) in enumerate(zip(self.starts, self.links, strict=True)):
-                belief = inner(start, link, self.futures[index])
-                width = len(start.mean)
+            for index, (belief, link) in enumerate(zip(beliefs, self.links, strict=True)):
                 if state is not None:  # condition on where the last window ended
-                    lower, extra = belief.root[:width], belief.root[width:]
-                    left, singular, right = linalg.svd(lower, full_matrices=True)
-                    known = np.zeros(right.shape[0])
+                    left, singular, right = given[index]
+                    known = rng.standard_normal(right.shape[0])
                     good = singular > 1e-12 * max(singular[0], 1e-300)
-                    known[: len(singular)][good] = (left.T @ (state - belief.mean[:width]))[good] / singular[good]
-                    known[len(singular) :] = rng.standard_normal(len(known) - len(singular))
-                    rest = belief.mean[width:] + extra @ (right.T @ known)
+                    gap = left.T @ (state - belief.mean[:width])
+                    known[: len(singular)] = np.where(good, gap / np.where(good, singular, 1.0), 0.0)
+                    rest = belief.mean[width:] + belief.root[width:] @ (right.T @ known)
                 else:
                     drawn = belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
                     state, rest = drawn[:width], drawn[width:]
                 rest = rest + link.inside @ rng.standard_normal(len(rest))
                 path.append((state, rest))
-                state = self._end_of(index, state, rest)
+                state = ends[index] @ np.concatenate([state, rest])
             yield path
-
-    def _end_of(self, index: int, state: Array, rest: Array) -> Array:
-        representation = window_representation(self.representation, self.edges[index], self.edges[index + 1])
-        order = np.concatenate(layout(representation))
-        weights = np.empty(len(order))
-        weights[order] = np.concatenate([state, rest])
-        return end_map(representation) @ weights
 
     def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Any) -> Array:
         which = self._windows_of(np.asarray(grid[TIME]))
-        pieces: dict[int, Array] = {}
         order = np.concatenate(layout(self.representation))
         shape = (len(atoms), -1, int(np.prod([len(x) for n, x in grid.items() if n != TIME], dtype=int)))
         result = np.empty((len(atoms), len(which), shape[2]))
@@ -244,8 +240,10 @@ class ChainPosterior(Posterior):
             flat = np.empty(len(order))
             flat[order] = np.concatenate(weights[index])
             part = {name: x[chosen] if name == TIME else x for name, x in grid.items()}
-            pieces[int(index)] = self._seen(int(index))._grid_means(atoms, part, flat)
-            result[:, chosen] = pieces[int(index)].reshape(shape)
+            window = GaussianPosterior(
+                self.problem, self._moved(int(index)), self.noise, flat, np.zeros((len(flat), 0))
+            )
+            result[:, chosen] = window._grid_means(atoms, part, flat).reshape(shape)
         return result.reshape(len(atoms), -1)
 
     # -- files

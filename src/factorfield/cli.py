@@ -148,6 +148,9 @@ def calibrate(
     draws: Annotated[int, typer.Option(help="Data sets per cell.")] = 40,
     method: Annotated[str, typer.Option(help="How the posterior is found.")] = "chain",
     sigma: Annotated[str, typer.Option(help="unknown, known, or both.")] = "both",
+    simulations: Annotated[
+        int, typer.Option(help="Instead: fields drawn from the prior, and the ranks of the truth.")
+    ] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the table (CSV).")] = None,
 ) -> None:
     """Draw data with stated noise, solve, and count how often the intervals hold the truth."""
@@ -160,13 +163,18 @@ def calibrate(
     kinds = {"unknown": [False], "known": [True], "both": [False, True]}
     if sigma not in kinds:
         raise expected("--sigma unknown, known or both", sigma, nearest(sigma, kinds))
-    if draws < 1:
-        raise expected("--draws of at least 1", draws, "--draws 40")
+    if draws < 1 or simulations < 0:
+        raise expected("--draws of at least 1, --simulations of at least 0", f"{draws}, {simulations}", "--draws 40")
     if out is not None:
         check_writable(out)
     chosen = methods.get(method)
     with bar() as report:
-        table = count(draws, cells(kinds[sigma]), chosen, report)
+        if simulations:
+            from factorfield.experiments.simulation import simulation_table
+
+            table = simulation_table(simulations, report)
+        else:
+            table = count(draws, cells(kinds[sigma]), chosen, report)
     typer.echo(table.text())
     if out is not None:
         out.write_text(table.csv())

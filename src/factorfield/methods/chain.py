@@ -12,6 +12,7 @@ equal length of a linear equation without explicit time share one factorisation.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,11 +25,12 @@ from scipy import linalg
 from factorfield import threads
 from factorfield.activation import Activation, Identity
 from factorfield.chain_posterior import ChainPosterior, end_map, layout, window_representation
+from factorfield.chain_store import StoredBeliefs
 from factorfield.domain import TIME
 from factorfield.errors import ProblemError, expected
 from factorfield.factors import FactorGroup
 from factorfield.links import Belief, Message, Segment, carried, inner, returned, segment
-from factorfield.methods import Report
+from factorfield.methods import Report, chain_noise
 from factorfield.methods.chain_advice import advise
 from factorfield.methods.chain_rows import is_equation, last_polynomials, linear_misfit, projected, whitened
 from factorfield.methods.chain_setup import Setup, enlarged, set_up, window_groups
@@ -49,6 +51,8 @@ class Chain:
     tolerance   largest coefficient, in units of the field, that a window may leave to its last polynomials
     modes       per space axis: frequencies (periodic) or polynomial degrees (interval)
     windows     edges of the windows, instead of error control
+    store       a file that finished windows are written to: memory then does not grow with the horizon. For linear
+                equations that nothing but labels at the start informs
     """
 
     degree: int | None = None
@@ -57,6 +61,7 @@ class Chain:
     windows: Any = None
     activation: Activation = field(default_factory=Identity)
     iterations: int = 30
+    store: str | os.PathLike[str] | None = None
 
     name = "chain"
     takes_problem = True
@@ -77,15 +82,17 @@ class Chain:
         self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None, begin: float
     ) -> Solution:
         chosen = time.perf_counter()
-        with threads.suited_to(setup.representation.size):
-            walk = Walk(setup, self, report, known)
-            walk.forward(edges)
-            status = walk.smooth()
+        if self.store is not None and (setup.speaks_later or not setup.is_linear):
+            received = f"{setup.problem!r}"
+            raise expected("store= with a linear equation and labels at the start only", received, "no store")
+        walk, status, posterior = self._walked(setup, edges, known, report)
+        for _ in range(chain_noise.ROUNDS if setup.estimated else 0):
+            better = chain_noise.updated(setup, posterior, walk.groups)
+            if better is setup:
+                break
+            setup = better
+            walk, status, posterior = self._walked(setup, np.array(walk.edges), None, report)
         timings = {"choose": chosen - begin, "solve": time.perf_counter() - begin}
-        posterior = ChainPosterior(
-            setup.problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links,
-            walk.futures, setup.tails,
-        )  # fmt: skip
         advise(setup, posterior, walk.groups)
         settings = {
             **setup.settings, "method": self.name, "tolerance": self.tolerance,
@@ -98,6 +105,23 @@ class Chain:
 
         return Solution(posterior, status, trace, timings, settings, resume)
 
+    def posterior(self, setup: Setup, edges: Array) -> ChainPosterior:
+        """The belief with all choices made."""
+        return self._walked(setup, edges, None, None)[2]
+
+    def _walked(
+        self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None
+    ) -> tuple[Walk, Status, ChainPosterior]:
+        walk = Walk(setup, self, report, known)
+        with threads.suited_to(setup.representation.size):
+            walk.forward(edges)
+            status = walk.smooth()
+        posterior = ChainPosterior(
+            setup.problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links,
+            walk.futures, setup.tails,
+        )  # fmt: skip
+        return walk, status, posterior
+
 
 class Walk:
     """The passes over the windows of one problem."""
@@ -109,8 +133,9 @@ class Walk:
         self.order = np.concatenate([self.state, self.rest])
         self.last = np.flatnonzero(np.isin(self.rest, last_polynomials(setup.representation)))
         self.edges: list[float] = []
-        self.arrivals: list[Belief] = []  # at the start of each window, before its own message
-        self.starts: list[Belief] = []  # after it
+        stored = method.store
+        self.starts: list[Belief] | StoredBeliefs  # at the start of each window, its own message included
+        self.starts = [] if stored is None else StoredBeliefs(stored, len(self.state))
         self.links: list[Segment] = []
         self.futures: list[Message] = []
         self.centres: list[Array] = []  # where each window was linearised
@@ -179,7 +204,7 @@ class Walk:
         else:
             start = arrival * link.message
             weights = self._weights(start, link)
-        self._candidate = (arrival, start, link, weights, groups)
+        self._candidate = (start, link, weights, groups)
         length = round(upper - lower, 14)
         unmet = 0.0
         self._watched = self.setup.projection is not None and all(
@@ -208,12 +233,12 @@ class Walk:
         return replace(plain, message=plain.message * Message(rows[:, self.state], target)) if len(rows) else plain
 
     def _accept(self, upper: float) -> Belief:
-        arrival, start, link, weights, groups = self._candidate
+        start, link, weights, groups = self._candidate
         self.edges.append(upper)
-        self.arrivals.append(arrival)
         self.starts.append(start)
         self.links.append(link)
-        self.centres.append(weights)
+        if self.setup.speaks_later:
+            self.centres.append(weights)
         self.groups.append(groups)
         return carried(start, link)
 
@@ -323,7 +348,10 @@ class Walk:
 
     def smooth(self) -> Status:
         """Bring the future back; nonlinear chains are linearised along the smoothed path until it rests."""
-        self._backward()
+        if self.method.store is None:
+            self._backward()
+        else:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
+            self.futures = [Message.nothing(len(self.state))] * len(self.links)
         if self.setup.is_linear or not self.setup.speaks_later:
             text = (
                 "linear and Gaussian: exact for the windows chosen" if self.setup.is_linear else "every window settled"
@@ -349,6 +377,8 @@ class Walk:
     def _relinearise(self) -> float:
         """One Gauss-Newton step of the whole chain; how far the states moved, in their standard deviations."""
         arrival, moved = self.setup.prior, 0.0
+        beliefs = self.starts
+        assert isinstance(beliefs, list)
         for index, link in enumerate(self.links):
             known = inner(self.starts[index], link, self.futures[index])
             weights = np.empty(len(self.order))
@@ -362,9 +392,8 @@ class Walk:
             groups = self.groups[index]
             assert groups is not None
             self.links[index] = self._segment(groups, self.centres[index], lower, upper)
-            self.arrivals[index] = arrival
-            self.starts[index] = arrival * self.links[index].message
-            arrival = carried(self.starts[index], self.links[index])
+            beliefs[index] = arrival * self.links[index].message
+            arrival = carried(beliefs[index], self.links[index])
         return moved
 
 

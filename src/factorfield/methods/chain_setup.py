@@ -30,6 +30,8 @@ Array = NDArray[np.float64]
 RESIDUAL = 1e-5  # default sigma of an equation: this share of the field's scale over the horizon
 BROAD = 10.0  # prior sd of a state that nothing is known about, in units of the field's scale
 OPEN = 1e3  # of what the equation settles: every window has its own, and together they must not speak about the state
+FEWEST_LABELS = 8  # fewer cannot tell their noise
+FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units of the field's scale
 MOST_MODES = 32
 MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
 FEWEST_MODES = 4
@@ -56,6 +58,7 @@ class Setup:
     speaks_later: bool  # is anything said after the start besides the equation?
     first_level: int  # the first window is the horizon / 2^level
     settings: Mapping[str, Any]
+    estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
     older: int = 0  # statements that an earlier solve knew already
     rows: dict[tuple[int, float], FactorGroup] = field(default_factory=dict)  # of equations, by length of the window
 
@@ -115,6 +118,11 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         for name in problem.domain.space:
             projection = np.kron(projection, np.linalg.qr(families[name](points[name]))[0].T)
     sigma, noise = _sigmas(problem, scale, spectra, counts)
+    estimated = tuple(
+        i for i, s in enumerate(problem.statements)
+        if s.points is not None and s.sigma is None and np.ndim(sigma[i]) == 0 and len(s.target) >= FEWEST_LABELS
+        and sigma[i] == FIRST_NOISE * scale
+    )  # fmt: skip
     prior_mean, spread = _prior(problem, representation, scale, activation, spectra, counts)
     state, _ = layout(representation)
     tails = _tails(problem, spectra, counts, activation)
@@ -140,7 +148,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
-        is_linear, autonomous, later, level, settings,
+        is_linear, autonomous, later, level, settings, estimated,
     )  # fmt: skip
 
 
@@ -151,7 +159,7 @@ def enlarged(setup: Setup, problem: Problem) -> Setup:
     default = LABEL_NOISE * setup.scale
     sigma = [*setup.sigma, *(default if s.sigma is None else s.sigma for s in added)]
     given = setup.given | {s.name for s in added if s.sigma is not None}
-    return replace(setup, problem=problem, sigma=sigma, given=given, speaks_later=True, older=older)
+    return replace(setup, problem=problem, sigma=sigma, given=given, speaks_later=True, older=older, estimated=())
 
 
 def _moves(coefficient: Any, problem: Problem) -> bool:
@@ -283,7 +291,8 @@ def _sigmas(
                 left = spectrum.left_out(modes[problem.domain.space[0]])
                 value = np.sqrt(np.square(own) + left)  # what the basis cannot follow disturbs the labels too
             elif value is None:
-                value = LABEL_NOISE * scale if s.points is not None else 1e-4 * scale
+                many = s.points is not None and len(s.target) >= FEWEST_LABELS
+                value = (FIRST_NOISE if many else LABEL_NOISE if s.points is not None else 1e-4) * scale
             if s.points is not None and len(jets) == 1 and not jets[0].orders:
                 noise.setdefault(jets[0].field, float(np.sqrt(np.mean(np.square(value)))))
         sigma.append(value)
