@@ -264,7 +264,7 @@ def test_a_problem_without_time_is_refused_and_contradictions_are_named() -> Non
         ff.Observations(x=x, t=1.0, u=5.0 + 0 * x, sigma=1e-3),
     ]
     problem = ff.Problem(ff.Equation("u_t", sigma=1e-3), domain, {}, clash)
-    with pytest.warns(ff.AdviceWarning, match="contradicts"):
+    with pytest.warns(ff.AdviceWarning, match="contradict each other"):
         ff.solve(problem, method="chain")
     with pytest.raises(ff.ProblemError, match="degree >= 4"):
         Chain(degree=2)
@@ -300,3 +300,58 @@ def test_a_file_for_windows_is_refused_where_it_cannot_serve(tmp_path: Path) -> 
         ff.solve(problem, method="chain", store=tmp_path / "w.h5")
     with pytest.raises(ff.ProblemError, match="a file to keep windows in"):
         ff.solve(long_advection(1), method="chain", modes={"x": 4}, store=tmp_path / "none" / "w.h5")
+
+
+X64 = (np.arange(64) + 0.5) / 64
+WAVE = np.sin(2 * np.pi * X64)
+
+
+def periodic(equation: str | ff.Equation, conditions: list[Any], horizon: float = 1.0) -> ff.Problem:
+    return ff.Problem(equation, {"x": ff.Periodic(0, 1), "t": ff.Interval(0, horizon)}, {}, conditions)
+
+
+START = ff.Observations(x=X64, t=0.0, u=WAVE, sigma=0.01)
+
+
+@pytest.mark.parametrize(
+    ("equation", "message"),
+    [
+        ("u_t = 40*u**2", r"changes too fast at t = 0\.02.*it may blow up there"),
+        ("u_t = -u_xx", r"waves that grow less than e\^100.*the other sign"),
+        (ff.Equation("u_t = u_xx", sigma=1e-13), r"sigma of the equation of at least .*: rounding is larger"),
+    ],
+)
+def test_equations_that_cannot_be_followed_are_one_line(equation: str | ff.Equation, message: str) -> None:
+    with pytest.raises(ff.ProblemError, match=message):
+        ff.solve(periodic(equation, [START]), method="chain", modes={"x": 4})
+
+
+def test_a_stiff_equation_is_followed_with_few_windows() -> None:
+    solution = ff.solve(periodic("u_t = 1e8*(cos(t) - u)", [START]), method="chain", modes={"x": 4})
+    assert solution.trace["windows"] < 100
+    late = solution.predict(x=[0.2], t=[0.5, 1.0])["mean"]
+    np.testing.assert_allclose(np.ravel(late), np.cos([0.5, 1.0]), atol=1e-6)
+
+
+@pytest.mark.parametrize("later", [0.0, 0.9])
+def test_observations_that_contradict_are_named(later: float) -> None:
+    other = ff.Observations(x=X64, t=later, u=WAVE + 1.0, sigma=0.01)
+    with pytest.warns(
+        ff.AdviceWarning, match=r"chance: observations of u by .* sigma.*observations of u \(2\) by"
+    ):
+        ff.solve(periodic("u_t + u_x", [START, other]), method="chain", modes={"x": 4})
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.2])
+def test_the_noise_of_scattered_labels_is_found_by_the_evidence(noise: float) -> None:
+    rng = np.random.default_rng(4)
+    x, t = rng.uniform(0, 1, 200), rng.uniform(0, 1, 200)
+    u = np.exp(-0.05 * np.pi**2 * t) * np.sin(np.pi * x) + noise * rng.standard_normal(200)
+    walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    problem = ff.Problem(
+        "u_t = 0.05*u_xx", {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}, {},
+        [*walls, ff.Observations(x=x, t=t, u=u)],
+    )  # fmt: skip
+    solution = ff.solve(problem, method="chain", modes={"x": 8})
+    assert abs(dict(solution.settings["sigma"])["observations of u"] / noise - 1.0) < 0.15  # three of its own sds
+    assert solution.posterior.noise["u"] == dict(solution.settings["sigma"])["observations of u"]

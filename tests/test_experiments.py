@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import factorfield as ff
 from factorfield.experiments import store as store_module
@@ -383,3 +384,13 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[s
     command = [sys.executable, "-m", "factorfield.cli", "reproduce", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_ranks_of_simulated_truths_are_uniform() -> None:
+    from factorfield.experiments.simulation import RANKS, ranks
+
+    found = ranks(60)
+    pooled = np.concatenate(list(found.values()))
+    counts = np.bincount(pooled // 4, minlength=RANKS // 4)
+    assert stats.chisquare(counts).pvalue > 0.01
+    assert 0.05 < np.mean(pooled < 2) + np.mean(pooled >= RANKS - 2) < 0.35  # neither too sure nor too modest

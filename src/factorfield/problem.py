@@ -203,6 +203,9 @@ class Problem:
         column = _observed_field(condition, self.domain) or "value"
         relation = self.relation(condition.of or column)
         name = f"observations of {condition.of or column}"
+        others = [c for c in self.conditions[:index] if isinstance(c, Observations)]
+        earlier = sum((c.of or _observed_field(c, self.domain)) == (condition.of or column) for c in others)
+        name += f" ({earlier + 1})" if earlier else ""
         arrays = {key: np.atleast_1d(_numbers(condition.columns[key], f"{key} of {name}")) for key in condition.columns}
         target = arrays.pop(column)
         if target.ndim != 1:

@@ -5,9 +5,7 @@ end (links.py); backward, what later windows know returns. On a chain this is ex
 that of one joint solve over all windows. Nonlinear factors are linearised at the mean, window by window on the way
 forward, then - if anything later speaks - along the smoothed path until it stops moving.
 
-A window is accepted when the last polynomials of its time basis carry almost nothing and the equation is met within its
-sigma; otherwise it is halved. (Too long a window shows there: fast waves are given up instead of followed.) Windows of
-equal length of a linear equation without explicit time share one factorisation.
+The passes themselves are in chain_walk.py, all choices made before them in chain_setup.py.
 """
 
 from __future__ import annotations
@@ -15,32 +13,25 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from factorfield import threads
 from factorfield.activation import Activation, Identity
-from factorfield.chain_posterior import ChainPosterior, end_map, layout, window_representation
-from factorfield.chain_store import StoredBeliefs
-from factorfield.domain import TIME
-from factorfield.errors import ProblemError, expected
-from factorfield.factors import FactorGroup
-from factorfield.links import Belief, Message, Segment, carried, inner, returned, segment
+from factorfield.chain_posterior import ChainPosterior
+from factorfield.errors import expected
 from factorfield.methods import Report, chain_noise
 from factorfield.methods.chain_advice import advise
-from factorfield.methods.chain_rows import is_equation, last_polynomials, linear_misfit, projected, whitened
-from factorfield.methods.chain_setup import Setup, enlarged, set_up, window_groups
+from factorfield.methods.chain_setup import Setup, enlarged, set_up
+from factorfield.methods.chain_walk import Walk
 from factorfield.model import Model
 from factorfield.problem import Problem
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
-MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation is too stiff, or wrong
-SETTLED = 1e-3  # nats: a step that gains less has arrived
 
 
 @dataclass(frozen=True)
@@ -112,7 +103,7 @@ class Chain:
     def _walked(
         self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None
     ) -> tuple[Walk, Status, ChainPosterior]:
-        walk = Walk(setup, self, report, known)
+        walk = Walk(setup, self.tolerance, self.iterations, self.store, report, known)
         with threads.suited_to(setup.representation.size):
             walk.forward(edges)
             status = walk.smooth()
@@ -121,284 +112,3 @@ class Chain:
             walk.futures, setup.tails,
         )  # fmt: skip
         return walk, status, posterior
-
-
-class Walk:
-    """The passes over the windows of one problem."""
-
-    def __init__(self, setup: Setup, method: Chain, report: Report | None, known: Walk | None = None) -> None:
-        self.setup, self.method, self.report = setup, method, report
-        self.known = known  # an earlier walk over the same windows with fewer conditions
-        self.state, self.rest = layout(setup.representation)
-        self.order = np.concatenate([self.state, self.rest])
-        self.last = np.flatnonzero(np.isin(self.rest, last_polynomials(setup.representation)))
-        self.edges: list[float] = []
-        stored = method.store
-        self.starts: list[Belief] | StoredBeliefs  # at the start of each window, its own message included
-        self.starts = [] if stored is None else StoredBeliefs(stored, len(self.state))
-        self.links: list[Segment] = []
-        self.futures: list[Message] = []
-        self.centres: list[Array] = []  # where each window was linearised
-        self.groups: list[list[FactorGroup] | None] = []
-        self.shared: dict[float, Segment] = {}  # by length
-        self.ends: dict[float, Array] = {}
-        self.iterations = self.rejected = self.factorisations = 0
-
-    # -- forward
-
-    def forward(self, edges: Array | None) -> None:
-        axis = self.setup.problem.domain[TIME]
-        horizon = axis.length
-        arrival = self.setup.prior
-        self.edges = [axis.lower]
-        if edges is not None:
-            for upper in edges[1:]:
-                arrival = self._advance(arrival, float(upper))
-            return
-        level = self.setup.first_level
-        position, cells = 0, 2**level  # time = lower + position / 2^level * horizon
-        refused = np.inf  # error before the last window that proved too long
-        error, doubled = np.inf, False
-        while position < cells:
-            upper = axis.upper if position + 1 == cells else axis.lower + (position + 1) / cells * horizon
-            before, error = error, self._try(arrival, upper)
-            if error > 1.0:
-                self.rejected += 1
-                refused = before if doubled else refused
-                doubled, error = False, before
-                level, position, cells = level + 1, 2 * position, 2 * cells
-                if level > MOST_HALVINGS:
-                    raise ProblemError(
-                        f"expected windows of at least 2^-{MOST_HALVINGS} of the horizon, received a solution that "
-                        f"changes faster at t = {self.edges[-1]:.6g} (error {error:.2g} tolerances); try a larger "
-                        "sigma of the equation, fewer modes, or check the sign of its terms"
-                    )
-                continue
-            arrival = self._accept(upper)
-            position += 1
-            # windows that are not shared are dear: a longer one may be tried where the equation's misfit is watched
-            bold = self._watched and not self.setup.is_linear
-            ready = 0.01 if bold else 2.0 ** (1 - int(self.setup.settings["degree"]))
-            doubled = error < min(ready, 0.1 * refused) and position % 2 == 0 and level > 0 and position < cells
-            if doubled:
-                level, position, cells = level - 1, position // 2, cells // 2
-            if self.report is not None:
-                self.report(f"window {len(self.links)}, t = {self.edges[-1]:.4g}", position / cells)
-
-    def _advance(self, arrival: Belief, upper: float) -> Belief:
-        self._try(arrival, upper)
-        return self._accept(upper)
-
-    def _try(self, arrival: Belief, upper: float) -> float:
-        """Solve the next window; its error in tolerances."""
-        lower, first = self.edges[-1], len(self.edges) == 1
-        groups: list[FactorGroup] | None
-        link: Segment | None
-        if self.known is not None and self.setup.is_linear and not self.setup.is_new(lower, upper, first):
-            link, groups = self.known.links[len(self.links)], self.known.groups[len(self.links)]
-        else:
-            groups = window_groups(self.setup, lower, upper, first)
-            link = self._linear_segment(groups, lower, upper) if self.setup.is_linear else None
-        if link is None:
-            start, link, weights = self._newton(arrival, groups or [], lower, upper)
-        else:
-            start = arrival * link.message
-            weights = self._weights(start, link)
-        self._candidate = (start, link, weights, groups)
-        length = round(upper - lower, 14)
-        unmet = 0.0
-        self._watched = self.setup.projection is not None and all(
-            is_equation(group) or np.all(group.points[TIME] <= lower) for group in groups or []
-        )
-        if self._watched and length in self.shared:
-            unmet = float(np.max(np.abs(self.shared[length].message.misfit(start.mean)), initial=0.0))
-        elif self._watched:
-            unmet = max(float(np.max(np.abs(self._misfit(g, weights)))) for g in groups or [] if is_equation(g))
-        return max(unmet, self._error(weights, start, link))
-
-    def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
-        """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
-        centre = np.zeros(len(self.order))
-        if not self.setup.autonomous:
-            return self._segment(groups, centre, lower, upper)
-        labels = [group for group in groups if group.name not in self.setup.standing]
-        rows, target = whitened(labels, centre, None)
-        if np.any(rows[:, self.rest] != 0.0):
-            return self._segment(groups, centre, lower, upper)
-        length = round(upper - lower, 14)
-        if length not in self.shared:
-            standing = [group for group in groups if group.name in self.setup.standing]
-            self.shared[length] = self._segment(standing, centre, lower, upper)
-        plain = self.shared[length]
-        return replace(plain, message=plain.message * Message(rows[:, self.state], target)) if len(rows) else plain
-
-    def _accept(self, upper: float) -> Belief:
-        start, link, weights, groups = self._candidate
-        self.edges.append(upper)
-        self.starts.append(start)
-        self.links.append(link)
-        if self.setup.speaks_later:
-            self.centres.append(weights)
-        self.groups.append(groups)
-        return carried(start, link)
-
-    def _weights(self, start: Belief, link: Segment) -> Array:
-        weights = np.empty(len(self.order))
-        weights[self.order] = np.concatenate([start.mean, link.offset + link.slope @ start.mean])
-        return weights
-
-    def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
-        rows, target = whitened(groups, weights, self.setup.projection)
-        self.factorisations += 1
-        length = round(upper - lower, 14)
-        if length not in self.ends:
-            self.ends[length] = end_map(window_representation(self.setup.representation, 0.0, upper - lower))
-        return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self.ends[length])
-
-    def _error(self, weights: Array, start: Belief, link: Segment) -> float:
-        """What the last two polynomials carry, in tolerances: of the mean, and of what the state leaves uncertain."""
-        spread = np.sqrt(np.sum((link.slope[self.last] @ start.root) ** 2, axis=1))
-        carried_there = np.abs(weights[self.rest[self.last]]) + spread
-        worst = float(carried_there.max(initial=0.0)) / (self.method.tolerance * self.setup.scale)
-        return worst if np.isfinite(worst) else np.inf
-
-    def _newton(
-        self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float
-    ) -> tuple[Belief, Segment, Array]:
-        """Gauss-Newton within a window, given what arrives.
-
-        Steps are halved until the log density does not fall.
-        """
-        weights = np.zeros(len(self.order))
-        weights[self.state] = arrival.mean
-        standard = _standard(arrival, self._labels(groups, weights))  # begin where the labels are, not at the prior
-        place = standard.mean
-        weights[self.state] = arrival.mean + arrival.root @ place
-        weights, merit = self._followed(groups, weights, place)
-        for _ in range(self.method.iterations):
-            link = self._segment(groups, weights, lower, upper)
-            self.iterations += 1
-            standard = _standard(arrival, link.message)
-            start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
-            step = self._weights(start, link) - weights, standard.mean - place
-            weights, place, value = self._searched(groups, weights, place, step, merit)
-            gained, merit = merit - value, value
-            if abs(gained) < SETTLED:
-                break
-        return start, link, weights
-
-    def _followed(self, groups: list[FactorGroup], weights: Array, place: Array) -> tuple[Array, float]:
-        """The mean path from a given state: Newton steps by normal equations, a fraction of a factorisation each."""
-        merit = self._merit(groups, weights, place)
-        for _ in range(self.method.iterations):
-            curvature, gradient = np.diag(self.setup.spread[self.rest] ** -2.0), weights / self.setup.spread**2
-            gradient = gradient[self.rest]
-            for group in groups:
-                misfit, rows = linear_misfit(group, weights, self.setup.projection)
-                part = rows[:, self.rest]
-                curvature += part.T @ part
-                gradient += part.T @ misfit
-            try:
-                step = linalg.cho_solve(linalg.cho_factor(curvature, check_finite=False), gradient, check_finite=False)
-            except linalg.LinAlgError:
-                break
-            moved = weights.copy()
-            moved[self.rest] -= step
-            value = self._merit(groups, moved, place)
-            if not value < merit:
-                break
-            gained, weights, merit = merit - value, moved, value
-            if gained < SETTLED:
-                break
-        return weights, merit
-
-    def _searched(
-        self, groups: list[FactorGroup], weights: Array, place: Array, step: tuple[Array, Array], merit: float
-    ) -> tuple[Array, Array, float]:
-        length = 1.0
-        while True:
-            new_weights, new_place = weights + length * step[0], place + length * step[1]
-            value = self._merit(groups, new_weights, new_place)
-            if value <= merit * (1.0 + 1e-12) + 1e-9 or length < 1e-4:
-                return new_weights, new_place, value
-            length *= 0.5
-
-    def _labels(self, groups: list[FactorGroup], weights: Array) -> Message:
-        """What linear factors say about the state alone."""
-        labels = [g for g in groups if g.relation.is_linear and not is_equation(g)]
-        rows, target = whitened(labels, weights, None)
-        alone = ~np.any(rows[:, self.rest] != 0.0, axis=1)
-        return Message(rows[alone][:, self.state], target[alone])
-
-    def _merit(self, groups: list[FactorGroup], weights: Array, place: Array) -> float:
-        total = 0.5 * float(place @ place) + 0.5 * float(
-            np.sum((weights[self.rest] / self.setup.spread[self.rest]) ** 2)
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            for group in groups:
-                misfit = self._misfit(group, weights)
-                total += 0.5 * float(misfit @ misfit)
-        return total if np.isfinite(total) else np.inf
-
-    def _misfit(self, group: FactorGroup, weights: Array) -> Array:
-        value = group.relation.value(group.project(weights), group.parameters, group.points)
-        return projected(group, (value - group.target) / group.sigma, self.setup.projection)
-
-    # -- backward
-
-    def smooth(self) -> Status:
-        """Bring the future back; nonlinear chains are linearised along the smoothed path until it rests."""
-        if self.method.store is None:
-            self._backward()
-        else:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
-            self.futures = [Message.nothing(len(self.state))] * len(self.links)
-        if self.setup.is_linear or not self.setup.speaks_later:
-            text = (
-                "linear and Gaussian: exact for the windows chosen" if self.setup.is_linear else "every window settled"
-            )
-            return Status("converged", text)
-        for _ in range(self.method.iterations):
-            moved = self._relinearise()
-            self._backward()
-            if self.report is not None:
-                self.report(f"smoothing, the path moved by {moved:.1e} sd", 0.9)
-            if moved < 1e-3:
-                return Status("converged", f"the smoothed path rests to {moved:.1e} standard deviations")
-        return Status("max-iterations", f"the smoothed path still moves by {moved:.1e} standard deviations")
-
-    def _backward(self) -> None:
-        message = Message.nothing(len(self.state))
-        self.futures = []
-        for link in reversed(self.links):
-            self.futures.append(message)
-            message = returned(message, link)
-        self.futures.reverse()
-
-    def _relinearise(self) -> float:
-        """One Gauss-Newton step of the whole chain; how far the states moved, in their standard deviations."""
-        arrival, moved = self.setup.prior, 0.0
-        beliefs = self.starts
-        assert isinstance(beliefs, list)
-        for index, link in enumerate(self.links):
-            known = inner(self.starts[index], link, self.futures[index])
-            weights = np.empty(len(self.order))
-            weights[self.order] = known.mean
-            spread = np.sqrt(np.sum(known.root[: len(self.state)] ** 2, axis=1)) + 1e-12 * self.setup.scale
-            change = np.abs(known.mean[: len(self.state)] - self.centres[index][self.state]) / spread
-            moved = max(moved, float(change.max()))
-            self.centres[index] = weights
-        for index in range(len(self.links)):
-            lower, upper = self.edges[index], self.edges[index + 1]
-            groups = self.groups[index]
-            assert groups is not None
-            self.links[index] = self._segment(groups, self.centres[index], lower, upper)
-            beliefs[index] = arrival * self.links[index].message
-            arrival = carried(beliefs[index], self.links[index])
-        return moved
-
-
-def _standard(belief: Belief, message: Message) -> Belief:
-    """A belief conditioned on a message, in the coordinates where it was standard normal."""
-    size = belief.root.shape[1]
-    gap = message.target - message.rows @ belief.mean
-    return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ belief.root, gap)

@@ -42,11 +42,14 @@ def _contradictions(setup: Setup, posterior: ChainPosterior, groups: Sequence[li
         for group in spoken:
             value = group.relation.value(group.project(weights), group.parameters, group.points)
             found.setdefault(group.name, []).append((value - group.target) / group.sigma)
+    missed = []
     for name, parts in found.items():
         misfit = np.concatenate(parts)
         if float(misfit @ misfit) > len(misfit) + SURPRISE * np.sqrt(2.0 * len(misfit)) + 3.0:
-            warnings.warn(
-                f"{name}: misses its values by {np.sqrt(np.mean(misfit**2)):.3g} sigma (root mean square over "
-                f"{len(misfit)}), more than chance: it contradicts the other factors, or its sigma is too small",
-                AdviceWarning, stacklevel=6,
-            )  # fmt: skip
+            missed.append(f"{name} by {np.sqrt(np.mean(misfit**2)):.3g} sigma (root mean square over {len(misfit)})")
+    if missed:
+        warnings.warn(
+            f"values are missed by more than chance: {'; '.join(missed)}. They contradict each other or the equation, "
+            "or their sigma is too small",
+            AdviceWarning, stacklevel=6,
+        )  # fmt: skip

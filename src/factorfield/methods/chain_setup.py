@@ -30,6 +30,8 @@ Array = NDArray[np.float64]
 RESIDUAL = 1e-5  # default sigma of an equation: this share of the field's scale over the horizon
 BROAD = 10.0  # prior sd of a state that nothing is known about, in units of the field's scale
 OPEN = 1e3  # of what the equation settles: every window has its own, and together they must not speak about the state
+MOST_GROWTH = 100.0  # exponent of the fastest-growing wave from which a linear problem is called ill-posed
+ROUNDING = 1e-12  # smallest sigma of an equation, in units of its terms
 FEWEST_LABELS = 8  # fewer cannot tell their noise
 FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units of the field's scale
 MOST_MODES = 32
@@ -55,6 +57,7 @@ class Setup:
     informative: NDArray[np.int64]  # entries of the state that the prior leaves open
     is_linear: bool
     autonomous: bool
+    changing: bool  # may windows become longer: is the equation nonlinear, or do its waves decay?
     speaks_later: bool  # is anything said after the start besides the equation?
     first_level: int  # the first window is the horizon / 2^level
     settings: Mapping[str, Any]
@@ -117,7 +120,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         projection = np.ones((1, 1))
         for name in problem.domain.space:
             projection = np.kron(projection, np.linalg.qr(families[name](points[name]))[0].T)
-    sigma, noise = _sigmas(problem, scale, spectra, counts)
+    least = ROUNDING * scale * max(_fastest(problem, counts), 1.0 / horizon.length)
+    sigma, noise = _sigmas(problem, scale, spectra, counts, least)
     estimated = tuple(
         i for i, s in enumerate(problem.statements)
         if s.points is not None and s.sigma is None and np.ndim(sigma[i]) == 0 and len(s.target) >= FEWEST_LABELS
@@ -127,7 +131,14 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     state, _ = layout(representation)
     tails = _tails(problem, spectra, counts, activation)
     autonomous = not any(TIME in s.relation.coordinates for s in problem.statements)
-    rate = _fastest(problem, counts)
+    found = _rates(problem, counts)
+    rate, growth = float(np.max(np.abs(found), initial=0.0)), float(np.max(found.real, initial=0.0))
+    if is_linear and growth * horizon.length > MOST_GROWTH:
+        raise expected(
+            f"waves that grow less than e^{MOST_GROWTH:g} over the horizon", f"e^{growth * horizon.length:.3g}",
+            "the other sign of the highest derivative, fewer modes=, or a shorter horizon",
+        )  # fmt: skip
+    changing = not is_linear or bool(np.any(found.real * horizon.length < -1.0)) or not autonomous
     level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / reach_of(degree), 1.0)))))
     later = bool(problem.unknowns) or any(
         (s.points is not None and bool(np.any(s.points[TIME] > horizon.lower)))
@@ -148,7 +159,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
-        is_linear, autonomous, later, level, settings, estimated,
+        is_linear, autonomous, changing, later, level, settings, estimated,
     )  # fmt: skip
 
 
@@ -272,16 +283,22 @@ def _lasting(problem: Problem, axis: str) -> Array:
 
 
 def _sigmas(
-    problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
+    problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], least: float
 ) -> tuple[list[Any], dict[str, float]]:
-    """The noise of every statement: the user's, the evidence's, or a small default; and that of predictions."""
+    """The noise of every statement: the user's, the evidence's, or a small default; and that of predictions.
+
+    `least` is the smallest sigma of an equation that rounding lets it meet.
+    """
     sigma: list[Any] = []
     noise: dict[str, float] = {}
     for s in problem.statements:
         jets = list(s.relation.jets.values())
         value = s.sigma
         if s.points is None and s.face is None:
-            value = RESIDUAL * scale / problem.domain[TIME].length if value is None else value
+            value = max(RESIDUAL * scale / problem.domain[TIME].length, least) if value is None else value
+            if value < least:
+                received, remedy = f"{float(value):.2g}", f"Equation(..., sigma={100 * least:.1g})"
+                raise expected(f"sigma of the equation of at least {least:.2g}: rounding is larger", received, remedy)
         else:
             spectrum = spectra.get(jets[0].field) if len(jets) == 1 and s.points is not None else None
             at_start = s.points is not None and bool(np.all(s.points[TIME] == problem.domain[TIME].lower))
@@ -331,6 +348,11 @@ def _prior(
 
 
 def _fastest(problem: Problem, modes: Mapping[str, int]) -> float:
+    return float(np.max(np.abs(_rates(problem, modes)), initial=0.0))
+
+
+def _rates(problem: Problem, modes: Mapping[str, int]) -> NDArray[np.complex128]:
+    """Rates of the highest waves held, one per equation that has them."""
     waves = {
         name: 2.0
         * np.pi
@@ -339,13 +361,9 @@ def _fastest(problem: Problem, modes: Mapping[str, int]) -> float:
         * (1.0 if isinstance(problem.domain[name], Periodic) else 0.5)
         for name, n in modes.items()
     }
-    fastest = 0.0
-    for statement in problem.statements:
-        if statement.points is None and statement.face is None:
-            found = rates(problem, statement, waves)
-            if found is not None:
-                fastest = max(fastest, float(np.max(np.abs(found))))
-    return fastest
+    equations = [s for s in problem.statements if s.points is None and s.face is None]
+    found = [rates(problem, statement, waves) for statement in equations]
+    return np.concatenate([np.zeros(0, complex), *(np.ravel(f) for f in found if f is not None)])
 
 
 def _tails(
