@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -32,6 +33,9 @@ class Family(Protocol):
     def spec(self) -> dict[str, Any]: ...
 
 
+FEW_POINTS = 4096  # so many points' features are kept for the next call
+
+
 @dataclass(frozen=True)
 class Fourier:
     """[1, sin(2 pi s), cos(2 pi s), sin(4 pi s), ...] with s = (x - lower) / period; `modes` frequencies."""
@@ -46,6 +50,15 @@ class Fourier:
 
     def __call__(self, x: ArrayLike, order: int = 0) -> Array:
         x = np.atleast_1d(np.asarray(x, float))
+        return self._kept(x.tobytes(), order) if x.size <= FEW_POINTS else self._made(x, order)
+
+    @lru_cache(maxsize=32)  # noqa: B019 - a frozen value; every window of a chain asks for the same points
+    def _kept(self, x: bytes, order: int) -> Array:
+        features = self._made(np.frombuffer(x), order)
+        features.flags.writeable = False
+        return features
+
+    def _made(self, x: Array, order: int) -> Array:
         rate = 2.0 * np.pi * np.arange(1, self.modes + 1) / self.period
         angle = np.outer(x - self.lower, rate)
         sine, cosine = np.sin(angle), np.cos(angle)

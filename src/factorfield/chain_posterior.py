@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -151,24 +152,36 @@ class ChainPosterior(Posterior):
         self, index: int, representation: Representation, name: str, orders: Any, grid: Mapping[str, Array]
     ) -> list[tuple[NDArray[np.int64], Array]] | None:
         """Per block of the noise inside: which space features it moves, and how, (times, features, noises)."""
-        latent = representation.latents[name]
-        if TIME not in latent.basis.families:
+        basis = representation.latents[name].basis
+        if TIME not in basis.families:
             return None
-        family = latent.basis.families[TIME]
-        shape = family(grid[TIME], dict(orders).get(TIME, 0))
-        across = latent.basis.size // family.size
-        _, rest = layout(self.representation)
-        found = []
-        for where, block in self.links[index].inside.parts:
-            weights = rest[where]
-            mine = (weights >= latent.block.start) & (weights < latent.block.stop)
-            power, place = np.divmod(weights[mine] - latent.start, across)
-            places = np.unique(place)
-            root = np.zeros((len(shape), len(places), block.shape[1]))
-            for i, one in enumerate(places):
-                root[:, i] = shape[:, power[place == one]] @ block[mine][place == one]
-            found.append((places, root))
-        return found
+        shape = basis.families[TIME](grid[TIME], dict(orders).get(TIME, 0))
+        return [
+            (places, np.tensordot(shape[:, powers], block, 1))
+            for places, powers, block in self._inside_tables(self.links[index], name)
+        ]
+
+    def _inside_tables(self, link: Segment, name: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64], Array]]:
+        """The noise inside, block by block as (space features, time features, table): once per link."""
+        if (id(link.inside), name) not in self._tables:
+            latent = self.representation.latents[name]
+            across = latent.basis.size // latent.basis.families[TIME].size
+            _, rest = layout(self.representation)
+            tables = []
+            for where, block in link.inside.parts:
+                weights = rest[where]
+                mine = (weights >= latent.block.start) & (weights < latent.block.stop)
+                power, place = np.divmod(weights[mine] - latent.start, across)
+                powers, places = np.unique(power), np.unique(place)
+                table = np.zeros((len(powers), len(places), block.shape[1]))
+                table[np.searchsorted(powers, power), np.searchsorted(places, place)] = block[mine]
+                tables.append((places, powers, table))
+            self._tables[id(link.inside), name] = tables
+        return self._tables[id(link.inside), name]
+
+    @cached_property
+    def _tables(self) -> dict[tuple[int, str], Any]:
+        return {}
 
     @property
     def weight_mean(self) -> Array:
