@@ -3,7 +3,8 @@
 FACTORFIELD_PDEBENCH=... python benchmarks/chain.py rows [--speeds 0.1,0.4,1,2,7] [--rows 10]   accuracy
 FACTORFIELD_PDEBENCH=... python benchmarks/chain.py fisher [--rows 5]
 FACTORFIELD_PDEBENCH=... python benchmarks/chain.py speed [--rows 3]   chain : mean-field : joint : hmc
-python benchmarks/chain.py horizon                               horizons of 16, 32, 64, 128 periods
+python benchmarks/chain.py horizon                               12.5 to 100 periods, in memory and on file
+FACTORFIELD_PDEBENCH=... python benchmarks/chain.py deepxde      the rows that DeepXDE was measured on
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import tempfile
 import time
 import tracemalloc
 import warnings
@@ -121,26 +123,57 @@ def speed(count: int) -> None:
         )
 
 
+def long_wave(horizon: float) -> ff.Problem:
+    x = (np.arange(256) + 0.5) / 256
+    labels = ff.Observations(x=x, t=0.0, u=np.exp(np.sin(2 * np.pi * x)), sigma=0.01)
+    return ff.Problem("u_t + u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, horizon)}, {}, [labels])
+
+
 def horizon() -> None:
-    before = None
-    for factor in (8, 16, 32, 64):
-        x = (np.arange(256) + 0.5) / 256
-        problem = ff.Problem(
-            "u_t + b*u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2 * factor)}, {"b": 1.0},
-            [ff.Observations(x=x, t=0.0, u=np.exp(np.sin(2 * np.pi * x)), sigma=0.01)],
-        )  # fmt: skip
-        tracemalloc.start()
-        seconds = timed(lambda p=problem: ff.solve(p, method="chain", modes={"x": 16}))
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        growth = "" if before is None else f", {seconds / before:.2f}x of half the horizon"
-        print(f"horizon {2 * factor}: {seconds:.2f} s{growth}, peak {peak / 2**20:.0f} MiB", flush=True)
-        before = seconds
+    """Seconds and peak memory over the horizon, in memory and with windows written to a file as they finish."""
+    ff.solve(long_wave(1), method="chain", modes={"x": 16})
+    for where in ("memory", "file"):
+        before = None
+        for periods in (12.5, 25, 50, 100):
+            with tempfile.TemporaryDirectory() as folder:
+                options = {"store": f"{folder}/windows.h5"} if where == "file" else {}
+                problem = long_wave(periods)
+                seconds = timed(lambda p=problem, o=options: ff.solve(p, method="chain", modes={"x": 16}, **o))
+                tracemalloc.start()
+                solution = ff.solve(problem, method="chain", modes={"x": 16}, **options)
+                end = solution.predict(x=np.linspace(0, 1, 64), t=[periods])["mean"]
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+            error = float(np.abs(np.ravel(end) - np.exp(np.sin(2 * np.pi * (np.linspace(0, 1, 64) - periods)))).max())
+            growth = "" if before is None else f", {seconds / before:.2f}x of half the horizon"
+            print(
+                f"windows in {where}, {periods:g} periods: {seconds:.2f} s{growth}, peak {peak / 2**20:.1f} MiB, "
+                f"{len(solution.posterior.links)} windows, error at the end {error:.1e}",
+                flush=True,
+            )
+            before = seconds
+
+
+def deepxde() -> None:
+    """Our seconds (solve and whole field), error and coverage on the rows of ../shared/HEADTOHEAD.md, 4."""
+    import h5py
+
+    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / "1D_Advection_Sols_beta0.4.hdf5"
+    with h5py.File(file) as opened:
+        rows_there = [int(row) for row in opened["pdebench-row"][:]]
+    cases = [(f"advection b = 0.4, row {row}", advection(0.4, rows_there.index(row))) for row in (9394, 898, 2398)]
+    with np.load(Path(os.environ["FACTORFIELD_PDEBENCH"]) / "ReacDiff_initial_conditions.npz") as stored:
+        names = {name: stored[name] for name in stored.files}
+    numbers = next(v for k, v in names.items() if np.issubdtype(v.dtype, np.integer) and v.ndim == 1)
+    cases.append(("Fisher-KPP nu = 0.5, rho = 5, row 9394", fisher(0.5, 5.0, [int(n) for n in numbers].index(9394))))
+    measure(cases[0][1])
+    for label, problem in cases:
+        show(label, [measure(problem) for _ in range(3)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rows", "fisher", "speed", "horizon"])
+    parser.add_argument("what", choices=["rows", "fisher", "speed", "horizon", "deepxde"])
     parser.add_argument("--speeds", default="0.1,0.4,1,2,7")
     parser.add_argument("--rows", type=int, default=None)
     arguments = parser.parse_args()
@@ -151,6 +184,8 @@ def main() -> None:
         fisher_rows(arguments.rows or 5)
     elif arguments.what == "speed":
         speed(arguments.rows or 3)
+    elif arguments.what == "deepxde":
+        deepxde()
     else:
         horizon()
 
