@@ -142,6 +142,9 @@ def test_departures_leave_the_state_alone_and_differentiate(states: int) -> None
 
 
 def test_windows_of_one_length_share_a_factorisation() -> None:
+    labels = ff.Observations(x=X64, t=0.0, u=WAVE, sigma=0.01)
+    odd = ff.Problem("u_t + u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 100 / np.pi)}, {}, [labels])
+    assert ff.solve(odd, method="chain", modes={"x": 4}).settings["factorisations"] <= 3  # lengths equal up to rounding
     problem = ff.problems.get("advection", b=1.0, row=0)
     solution = ff.solve(problem, method="chain")
     assert solution.settings["factorisations"] < 0.3 * solution.trace["windows"]
@@ -284,14 +287,14 @@ def test_windows_kept_in_a_file_give_the_same_belief_in_bounded_memory(tmp_path:
     np.testing.assert_allclose(stored.predict(**grid)["mean"], plain.predict(**grid)["mean"], atol=1e-7)
     np.testing.assert_allclose(stored.predict(**grid)["std"], plain.predict(**grid)["std"], rtol=1e-4)
     peaks = []
-    for periods in (10, 100):
+    for periods in (100, 200):
         tracemalloc.start()
         solution = ff.solve(long_advection(periods), method="chain", modes={"x": 6}, store=tmp_path / f"{periods}.h5")
         at_end = solution.predict(x=grid["x"], t=[float(periods)])["mean"]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     np.testing.assert_allclose(np.ravel(at_end), np.exp(np.sin(2 * np.pi * grid["x"])), atol=0.02)
-    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[1] < 1.1 * peaks[0]
 
 
 def test_a_file_for_windows_is_refused_where_it_cannot_serve(tmp_path: Path) -> None:
@@ -336,9 +339,7 @@ def test_a_stiff_equation_is_followed_with_few_windows() -> None:
 @pytest.mark.parametrize("later", [0.0, 0.9])
 def test_observations_that_contradict_are_named(later: float) -> None:
     other = ff.Observations(x=X64, t=later, u=WAVE + 1.0, sigma=0.01)
-    with pytest.warns(
-        ff.AdviceWarning, match=r"chance: observations of u by .* sigma.*observations of u \(2\) by"
-    ):
+    with pytest.warns(ff.AdviceWarning, match=r"chance: observations of u by .* sigma.*observations of u \(2\) by"):
         ff.solve(periodic("u_t + u_x", [START, other]), method="chain", modes={"x": 4})
 
 

@@ -19,13 +19,14 @@ from scipy.sparse import csgraph
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+FELT = 1e6  # factors that say this many times more than the prior leave it nothing to say
 
 
 def triangle(rows: Array) -> Array:
     """R of a QR decomposition, (min(rows, columns), columns)."""
     if 0 in rows.shape:
         return rows[:0]
-    stored = linalg.lapack.dgeqrf(rows)[0]
+    stored = linalg.lapack.dgeqrf(rows, lwork=64 * rows.shape[1])[0]  # room for blocks: several times faster
     return np.triu(stored[: min(rows.shape)])
 
 
@@ -132,11 +133,12 @@ def segment(rows: Array, target: Array, rest: Indices, state: Indices, spread: A
     own, inside = [np.column_stack([outer.rows, outer.target])], []
     for v, s, chosen in components(rows, end, rest, state):
         few, part = len(v), np.concatenate([rest[v], state[s]])
-        stacked = np.zeros((len(chosen) + few, len(part) + 1))
-        stacked[: len(chosen), :-1] = rows[np.ix_(chosen, part)]
-        stacked[: len(chosen), -1] = target[chosen]
-        stacked[len(chosen) + np.arange(few), np.arange(few)] = 1.0 / spread[v]
-        upper = triangle(stacked)
+        upper = triangle(np.column_stack([rows[np.ix_(chosen, part)], target[chosen]]))
+        settled = len(upper) >= few and np.all(np.abs(np.diag(upper)[:few]) * spread[v] > FELT)
+        if not settled:  # the prior is felt; elsewhere it would vanish in rounding
+            prior = np.zeros((few, len(part) + 1))
+            prior[np.arange(few), np.arange(few)] = 1.0 / spread[v]
+            upper = triangle(np.vstack([upper, prior]))
         inverse = linalg.lapack.dtrtri(upper[:few, :few])[0] if few else np.zeros((0, 0))
         slope[np.ix_(v, s)] = own_slope = -inverse @ upper[:few, few:-1]
         offset[v] = inverse @ upper[:few, -1]

@@ -28,6 +28,7 @@ from factorfield.symbol import rates, typical_parameters
 Array = NDArray[np.float64]
 
 LABEL_NOISE = 0.01  # default sigma of a condition, in units of the field's scale
+FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
 RESIDUAL_NOISE = 1e-3  # default sigma of an equation, in units of its natural size (see `natural_size`)
 MOST_MODES = 16
 MOST_WEIGHTS = 1200  # of a model chosen automatically: a few seconds on a laptop
@@ -171,7 +172,7 @@ def _statement_group(
         }
         where = problem.domain.tensor(axes)
         natural = natural_size(statement.relation, problem, scale)
-        noise = RESIDUAL_NOISE if statement.face is None else LABEL_NOISE
+        noise = RESIDUAL_NOISE if statement.face is None else FACE_NOISE
         sigma = noise * natural if statement.sigma is None else statement.sigma
     return build_group(statement.name, relation, representation, where, statement.target, sigma, problem.constants)
 

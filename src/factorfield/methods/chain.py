@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from factorfield.chain_posterior import ChainPosterior
 from factorfield.errors import expected
 from factorfield.methods import Report, chain_noise
 from factorfield.methods.chain_advice import advise
+from factorfield.methods.chain_modes import Unresolved, grown
 from factorfield.methods.chain_setup import Setup, enlarged, set_up
 from factorfield.methods.chain_walk import Walk
 from factorfield.model import Model
@@ -65,9 +66,16 @@ class Chain:
     def run(self, model: Model | Problem, report: Report | None = None) -> Solution:
         problem = model.problem if isinstance(model, Model) else model
         begin = time.perf_counter()
-        setup = set_up(problem, self.degree, self.modes, self.activation)
         edges = None if self.windows is None else np.asarray(self.windows, float)
-        return self._solve(setup, edges, None, report, begin)
+        setup = set_up(problem, self.degree, self.modes, self.activation)
+        while True:
+            try:
+                return self._solve(setup, edges, None, report, begin)
+            except Unresolved as found:
+                more = grown(setup, found.axis)
+                modes = {**(self.modes or {}), **(more or setup.settings["modes"])}
+                growing = setup.growing if more else ()
+                setup = replace(set_up(problem, self.degree, modes, self.activation), growing=growing)
 
     def _solve(
         self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None, begin: float

@@ -12,6 +12,7 @@ from factorfield.chain_posterior import ChainPosterior
 from factorfield.errors import AdviceWarning
 from factorfield.factors import FactorGroup
 from factorfield.links import inner
+from factorfield.methods.chain_modes import RESOLVED, last_modes
 from factorfield.methods.chain_setup import Setup
 
 Array = NDArray[np.float64]
@@ -30,7 +31,26 @@ def advise(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[Factor
             "stay with the prior; add observations, initial or boundary conditions if the std is too large",
             AdviceWarning, stacklevel=5,
         )  # fmt: skip
+    _unresolved(setup, posterior)
     _contradictions(setup, posterior, groups)
+
+
+def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
+    """Modes that are too few for what the field became: a shock, a thin layer."""
+    if not setup.started:
+        return  # noise of labels reaches the last modes too, and what labels leave out the std knows
+    worst: dict[str, float] = {}
+    for index in np.unique(np.linspace(0, len(posterior.links) - 1, 50).astype(int)):
+        for axis, share in last_modes(setup, posterior.window_mean(int(index))).items():
+            worst[axis] = max(worst.get(axis, 0.0), share)
+    for axis, share in worst.items():
+        if share > 10.0 * RESOLVED:
+            warnings.warn(
+                f"the last of {setup.settings['modes'][axis]} modes along {axis} still carry {share:.1g} of the field: "
+                f"details are lost that std does not know of; try modes={{'{axis}': ...}} with more, or a smoother "
+                "problem",
+                AdviceWarning, stacklevel=6,
+            )  # fmt: skip
 
 
 def _contradictions(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[FactorGroup] | None]) -> None:

@@ -20,7 +20,7 @@ from factorfield.domain import TIME, Interval, Periodic
 from factorfield.errors import expected
 from factorfield.factors import FactorGroup, build_group
 from factorfield.links import Belief
-from factorfield.model import LABEL_NOISE, checked_counts, field_scale, unknown_prior
+from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale, unknown_prior
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, coefficient_form, field_form
 from factorfield.spectrum import MOST, Spectrum, fit
@@ -38,6 +38,8 @@ MOST_MODES = 32
 MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
 FEWEST_MODES = 4
 REPRESENTED = 3e-4  # left-out modes matter above this share of the field's scale
+MOST_WEIGHTS = 1600  # of a window where modes mix: a second or so per factorisation
+DEGREE_LEAST = 6
 DEGREE_LINEAR, DEGREE_COUPLED = 20, 12  # waves that do not mix cost little: longer windows, fewer messages
 
 
@@ -61,6 +63,8 @@ class Setup:
     speaks_later: bool  # is anything said after the start besides the equation?
     first_level: int  # the first window is the horizon / 2^level
     settings: Mapping[str, Any]
+    started: bool = False  # by a formula, not by labels
+    growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
     older: int = 0  # statements that an earlier solve knew already
     rows: dict[tuple[int, float], FactorGroup] = field(default_factory=dict)  # of equations, by length of the window
@@ -78,6 +82,11 @@ class Setup:
         )
 
 
+def length_of(lower: float, upper: float) -> float:
+    """A window's length up to rounding: what windows that share a factorisation have in common."""
+    return float(f"{upper - lower:.9g}")
+
+
 def reach_of(degree: int) -> float:
     """Rate times length that polynomials of a degree follow to 1e-6: beyond, fast modes are given up, not followed."""
     order = degree - 1
@@ -87,13 +96,16 @@ def reach_of(degree: int) -> float:
 def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None, activation: Activation) -> Setup:
     if TIME not in problem.domain:
         raise expected("a problem with a time axis 't' for method='chain'", repr(problem), "method='joint'")
-    if degree is None:
-        linear = all(statement.relation.is_linear for statement in problem.statements) and not problem.unknowns
-        degree = DEGREE_LINEAR if linear and activation.name == "identity" else DEGREE_COUPLED
     scale = field_scale(problem)
     spectra = _spectra(problem)
-    counts = _modes(problem, checked_counts(modes, problem, "modes"), spectra, scale)
+    given_modes = checked_counts(modes, problem, "modes")
+    counts = _modes(problem, given_modes, spectra, scale)
     families: dict[str, Family] = {name: family_for(problem.domain[name], n) for name, n in counts.items()}
+    if degree is None:
+        linear = all(statement.relation.is_linear for statement in problem.statements) and not problem.unknowns
+        across = len(problem.fields) * int(np.prod([family.size for family in families.values()], dtype=int))
+        coupled = int(np.clip(MOST_WEIGHTS // across - 1, DEGREE_LEAST, DEGREE_COUPLED))
+        degree = DEGREE_LINEAR if linear and activation.name == "identity" else coupled
     horizon = problem.domain[TIME]
     orders = {name: _time_order(problem, name) for name in problem.fields}
     parts = []
@@ -138,6 +150,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
             f"waves that grow less than e^{MOST_GROWTH:g} over the horizon", f"e^{growth * horizon.length:.3g}",
             "the other sign of the highest derivative, fewer modes=, or a shorter horizon",
         )  # fmt: skip
+    started = any((s.face or {}).get(TIME) == horizon.lower for s in problem.statements)
+    growing = tuple(name for name in problem.domain.space if started and not spectra and name not in given_modes)
     changing = not is_linear or bool(np.any(found.real * horizon.length < -1.0)) or not autonomous
     level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / reach_of(degree), 1.0)))))
     later = bool(problem.unknowns) or any(
@@ -159,7 +173,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
-        is_linear, autonomous, changing, later, level, settings, estimated,
+        is_linear, autonomous, changing, later, level, settings, started, growing, estimated,
     )  # fmt: skip
 
 
@@ -188,7 +202,7 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool) -> list
     for number, (statement, sigma) in enumerate(zip(problem.statements, setup.sigma, strict=True)):
         target = statement.target
         stands = _stands(statement)
-        known = (number, round(upper - lower, 14))  # without explicit time, windows of equal length have equal rows
+        known = (number, length_of(lower, upper))  # without explicit time, windows of equal length have equal rows
         if stands and known in setup.rows:
             groups.append(setup.rows[known])
             continue
@@ -309,7 +323,7 @@ def _sigmas(
                 value = np.sqrt(np.square(own) + left)  # what the basis cannot follow disturbs the labels too
             elif value is None:
                 many = s.points is not None and len(s.target) >= FEWEST_LABELS
-                value = (FIRST_NOISE if many else LABEL_NOISE if s.points is not None else 1e-4) * scale
+                value = (FIRST_NOISE if many else LABEL_NOISE if s.points is not None else FACE_NOISE) * scale
             if s.points is not None and len(jets) == 1 and not jets[0].orders:
                 noise.setdefault(jets[0].field, float(np.sqrt(np.mean(np.square(value)))))
         sigma.append(value)

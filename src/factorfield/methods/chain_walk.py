@@ -20,15 +20,17 @@ from factorfield.domain import TIME
 from factorfield.errors import ProblemError
 from factorfield.factors import FactorGroup
 from factorfield.links import Belief, Message, Segment, carried, inner, returned, segment
-from factorfield.methods import Report
+from factorfield.methods import Report, chain_modes
 from factorfield.methods.chain_rows import is_equation, last_polynomials, linear_misfit, projected, whitened
-from factorfield.methods.chain_setup import Setup, window_groups
+from factorfield.methods.chain_setup import Setup, length_of, window_groups
 from factorfield.solution import Status
 
 Array = NDArray[np.float64]
 Path = str | os.PathLike[str]
 MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation is too stiff, or wrong
 MOST_WINDOWS = 50_000
+MET = 0.1  # sigmas by which an equation may be missed in a window that is short enough
+CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
 SETTLED = 1e-3  # nats: a step that gains less has arrived
 
 
@@ -121,16 +123,21 @@ class Walk:
             start = arrival * link.message
             weights = self._weights(start, link)
         self._candidate = (start, link, weights, groups)
-        length = round(upper - lower, 14)
-        unmet = 0.0
         self._watched = self.setup.projection is not None and all(
             is_equation(group) or np.all(group.points[TIME] <= lower) for group in groups or []
         )
-        if self._watched and length in self.shared:
-            unmet = float(np.max(np.abs(self.shared[length].message.misfit(start.mean)), initial=0.0))
-        elif self._watched:
-            unmet = max(float(np.max(np.abs(self._misfit(g, weights)))) for g in groups or [] if is_equation(g))
-        return max(unmet, self._error(weights, start, link))
+        error = self._error(weights, start, link)
+        return max(error, self._given_up(groups or [], weights, start, link, upper)) if self._watched else error
+
+    def _given_up(self, groups: list[FactorGroup], weights: Array, start: Belief, link: Segment, upper: float) -> float:
+        """Does the equation alone miss its sigma, or claim to know the state? Then waves are too fast for it."""
+        plain = self.shared.get(length_of(self.edges[-1], upper), link).message
+        if plain is not link.message or all(map(is_equation, groups)):
+            claimed = np.sqrt(np.sum((start.root @ (plain.rows @ start.root).T) ** 2, axis=1).max())
+            known = np.sqrt(np.sum(start.root**2, axis=1).max())
+            unmet = np.max(np.abs(plain.misfit(start.mean)), initial=0.0)
+            return max(float(claimed / known) / CLAIMED, float(unmet) / MET)
+        return max(float(np.max(np.abs(self._misfit(g, weights)))) for g in groups if is_equation(g)) / MET
 
     def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
         """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
@@ -141,7 +148,7 @@ class Walk:
         rows, target = whitened(labels, centre, None)
         if np.any(rows[:, self.rest] != 0.0):
             return self._segment(groups, centre, lower, upper)
-        length = round(upper - lower, 14)
+        length = length_of(lower, upper)
         if length not in self.shared:
             standing = [group for group in groups if group.name in self.setup.standing]
             self.shared[length] = self._segment(standing, centre, lower, upper)
@@ -150,6 +157,7 @@ class Walk:
 
     def _accept(self, upper: float) -> Belief:
         start, link, weights, groups = self._candidate
+        chain_modes.check(self.setup, weights, self.edges[-1])
         self.edges.append(upper)
         self.starts.append(start)
         self.links.append(link)
@@ -166,7 +174,7 @@ class Walk:
     def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
         rows, target = whitened(groups, weights, self.setup.projection)
         self.factorisations += 1
-        length = round(upper - lower, 14)
+        length = length_of(lower, upper)
         if length not in self.ends:
             self.ends[length] = end_map(window_representation(self.setup.representation, 0.0, upper - lower))
         return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self.ends[length])
@@ -204,27 +212,38 @@ class Walk:
         return start, link, weights
 
     def _followed(self, groups: list[FactorGroup], weights: Array, place: Array) -> tuple[Array, float]:
-        """The mean path from a given state: Newton steps by normal equations, a fraction of a factorisation each."""
+        """The mean path from a given state: Newton steps by normal equations, a fraction of a factorisation each.
+
+        Between them the last factor serves again as long as each step gains far less than the one before.
+        """
+        spread = self.setup.spread[self.rest]
         merit = self._merit(groups, weights, place)
         for _ in range(self.most_iterations):
-            curvature, gradient = np.diag(self.setup.spread[self.rest] ** -2.0), weights / self.setup.spread**2
-            gradient = gradient[self.rest]
-            for group in groups:
-                misfit, rows = linear_misfit(group, weights, self.setup.projection)
-                part = rows[:, self.rest]
-                curvature += part.T @ part
-                gradient += part.T @ misfit
+            parts = [linear_misfit(group, weights, self.setup.projection) for group in groups]
+            slopes = np.concatenate([rows[:, self.rest] for _, rows in parts])
+            misfit = np.concatenate([own for own, _ in parts])
+            curvature = slopes.T @ slopes
+            curvature[np.diag_indices_from(curvature)] += spread**-2.0
             try:
-                step = linalg.cho_solve(linalg.cho_factor(curvature, check_finite=False), gradient, check_finite=False)
+                factor = linalg.cho_factor(curvature, overwrite_a=True, check_finite=False)
             except linalg.LinAlgError:
                 break
-            moved = weights.copy()
-            moved[self.rest] -= step
-            value = self._merit(groups, moved, place)
-            if not value < merit:
-                break
-            gained, weights, merit = merit - value, moved, value
-            if gained < SETTLED:
+            gained = np.inf
+            while True:
+                gradient = slopes.T @ misfit + weights[self.rest] / spread**2
+                moved = weights.copy()
+                moved[self.rest] -= linalg.cho_solve(factor, gradient, check_finite=False)
+                value = self._merit(groups, moved, place)
+                if not value < merit:
+                    break
+                before, gained = gained, merit - value
+                weights, merit = moved, value
+                if gained < SETTLED:
+                    return weights, merit
+                if gained > 0.1 * before:
+                    break
+                misfit = np.concatenate([self._misfit(group, weights) for group in groups])
+            if gained == np.inf:
                 break
         return weights, merit
 

@@ -1,0 +1,55 @@
+"""Are there enough modes in space? What the last ones carry tells, window by window."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.basis import Departure
+from factorfield.domain import TIME
+from factorfield.methods.chain_setup import DEGREE_LEAST, MOST_WEIGHTS, Setup
+
+Array = NDArray[np.float64]
+RESOLVED = 3e-5  # the last modes may carry this share of the field's scale
+GROWTH = 1.5
+
+
+class Unresolved(Exception):
+    """The last modes along an axis carry too much; at this time."""
+
+    def __init__(self, axis: str, time: float) -> None:
+        super().__init__(f"{axis} at t = {time:g}")
+        self.axis, self.time = axis, time
+
+
+def last_modes(setup: Setup, weights: Array) -> dict[str, float]:
+    """Per space axis, the largest coefficient of its last modes, in units of the field's scale."""
+    carried = dict.fromkeys(setup.problem.domain.space, 0.0)
+    for latent in setup.representation.latents.values():
+        basis = latent.basis
+        if not isinstance(basis.families.get(TIME), Departure):
+            continue
+        table = np.abs(weights[latent.block]).reshape(basis.shape)[0]  # the state at the window's start
+        for position, axis in enumerate(name for name in basis.axes if name != TIME):
+            size = table.shape[position]
+            last = np.moveaxis(table, position, 0)[size - max(2, size // 10) :]
+            carried[axis] = max(carried[axis], float(last.max()) / setup.scale)
+    return carried
+
+
+def check(setup: Setup, weights: Array, time: float) -> None:
+    for axis, share in last_modes(setup, weights).items():
+        if axis in setup.growing and share > RESOLVED:
+            raise Unresolved(axis, time)
+
+
+def grown(setup: Setup, axis: str) -> dict[str, int] | None:
+    """More modes along an axis, or None where a window would become too dear."""
+    basis = next(iter(setup.representation.latents.values())).basis
+    across = basis.size // basis.families[TIME].size * len(setup.problem.fields)
+    if GROWTH * across * (DEGREE_LEAST + 1) > MOST_WEIGHTS:
+        return None
+    counts = {name: setup.settings["modes"][name] for name in setup.growing}
+    return {**counts, axis: math.ceil(GROWTH * counts[axis])}
