@@ -309,7 +309,7 @@ def _sigmas(
         jets = list(s.relation.jets.values())
         value = s.sigma
         if s.points is None and s.face is None:
-            value = max(RESIDUAL * scale / problem.domain[TIME].length, least) if value is None else value
+            value = max(RESIDUAL * scale / problem.domain[TIME].length, 10.0 * least) if value is None else value
             if value < least:
                 received, remedy = f"{float(value):.2g}", f"Equation(..., sigma={100 * least:.1g})"
                 raise expected(f"sigma of the equation of at least {least:.2g}: rounding is larger", received, remedy)

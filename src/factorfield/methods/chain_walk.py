@@ -28,7 +28,7 @@ from factorfield.solution import Status
 Array = NDArray[np.float64]
 Path = str | os.PathLike[str]
 MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation is too stiff, or wrong
-MOST_WINDOWS = 50_000
+MOST_WINDOWS = 20_000
 MET = 0.1  # sigmas by which an equation may be missed in a window that is short enough
 CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
 SETTLED = 1e-3  # nats: a step that gains less has arrived
@@ -134,7 +134,7 @@ class Walk:
         plain = self.shared.get(length_of(self.edges[-1], upper), link).message
         if plain is not link.message or all(map(is_equation, groups)):
             claimed = np.sqrt(np.sum((start.root @ (plain.rows @ start.root).T) ** 2, axis=1).max())
-            known = np.sqrt(np.sum(start.root**2, axis=1).max())
+            known = max(np.sqrt(np.sum(start.root**2, axis=1).max()), 1e-6 * self.setup.scale)
             unmet = np.max(np.abs(plain.misfit(start.mean)), initial=0.0)
             return max(float(claimed / known) / CLAIMED, float(unmet) / MET)
         return max(float(np.max(np.abs(self._misfit(g, weights)))) for g in groups if is_equation(g)) / MET
