@@ -14,8 +14,8 @@ from factorfield.basis import Departure
 from factorfield.chain_posterior import end_map, layout, window_representation
 from factorfield.links import Belief, Message, carried, inner, returned, segment
 from factorfield.methods.chain import Chain
-from factorfield.methods.chain_rows import whitened
-from factorfield.methods.chain_setup import set_up, window_groups
+from factorfield.methods.chain_rows import whitened, window_groups
+from factorfield.methods.chain_setup import set_up
 from factorfield.spectrum import fit
 
 

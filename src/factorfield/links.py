@@ -10,6 +10,7 @@ the size of the state; covariances are never subtracted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.sparse import csgraph
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Block = tuple[Indices, Indices, Array, Array]  # positions in rest and state, rows over both, targets
 FELT = 1e6  # factors that say this many times more than the prior leave it nothing to say
 
 
@@ -127,23 +129,34 @@ def segment(rows: Array, target: Array, rest: Indices, state: Indices, spread: A
     outer = Message(rows[~within][:, state], target[~within])
     if not within.all():
         rows, target = rows[within], target[within]
+    blocks = (
+        (v, s, rows[np.ix_(chosen, np.concatenate([rest[v], state[s]]))], target[chosen])
+        for v, s, chosen in components(rows, end, rest, state)
+    )
+    return assembled(blocks, outer, rest, state, spread, end)
+
+
+def assembled(
+    blocks: Iterable[Block], outer: Message, rest: Indices, state: Indices, spread: Array, end: Array
+) -> Segment:
+    """From factors in blocks that share no weight, and what is said about the state alone."""
     count, width = len(rest), len(state)
     slope, offset, outside = np.zeros((count, width)), np.zeros(count), np.zeros((count, width))
     forward, kick = np.zeros((width, width)), np.zeros((width, width))
     own, inside = [np.column_stack([outer.rows, outer.target])], []
-    for v, s, chosen in components(rows, end, rest, state):
-        few, part = len(v), np.concatenate([rest[v], state[s]])
-        upper = triangle(np.column_stack([rows[np.ix_(chosen, part)], target[chosen]]))
+    for v, s, rows, target in blocks:
+        few, size = len(v), len(v) + len(s)
+        upper = triangle(np.column_stack([rows, target]))
         settled = len(upper) >= few and np.all(np.abs(np.diag(upper)[:few]) * spread[v] > FELT)
         if not settled:  # the prior is felt; elsewhere it would vanish in rounding
-            prior = np.zeros((few, len(part) + 1))
+            prior = np.zeros((few, size + 1))
             prior[np.arange(few), np.arange(few)] = 1.0 / spread[v]
             upper = triangle(np.vstack([upper, prior]))
         inverse = linalg.lapack.dtrtri(upper[:few, :few])[0] if few else np.zeros((0, 0))
         slope[np.ix_(v, s)] = own_slope = -inverse @ upper[:few, few:-1]
         offset[v] = inverse @ upper[:few, -1]
-        message = np.zeros((len(upper[few : len(part)]), width + 1))
-        message[:, np.append(s, width)] = upper[few : len(part), few:]
+        message = np.zeros((len(upper[few:size]), width + 1))
+        message[:, np.append(s, width)] = upper[few:size, few:]
         own.append(message)
         there = end[s]
         forward[np.ix_(s, s)] = there[:, state[s]] + there[:, rest[v]] @ own_slope

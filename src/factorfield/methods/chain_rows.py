@@ -1,16 +1,69 @@
-"""A window's factors as rows: linearised, whitened, and seen through the modes that the basis holds."""
+"""A window's factors, and their rows: linearised, whitened, and seen through the modes that the basis holds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from factorfield.basis import Departure
-from factorfield.domain import TIME
-from factorfield.factors import FactorGroup, linearise, times
+from factorfield.chain_posterior import window_representation
+from factorfield.domain import TIME, Interval
+from factorfield.equation import evaluate_coefficient
+from factorfield.factors import FactorGroup, build_group, linearise, times
+from factorfield.methods.chain_setup import Setup, length_of, stands
 from factorfield.representation import Representation
 
 Array = NDArray[np.float64]
+
+
+def instants_of(representation: Representation, lower: float, upper: float) -> Array:
+    some = next(iter(representation.latents.values())).basis.families[TIME]
+    return Interval(lower, upper).collocation(some.size + 2)
+
+
+def window_groups(setup: Setup, lower: float, upper: float, first: bool, standing: bool = True) -> list[FactorGroup]:
+    """The factors of one window: the equation and faces at collocation points, observations that fall into it.
+
+    Without `standing`, only what distinguishes it from other windows.
+    """
+    problem = setup.problem
+    representation = window_representation(setup.representation, lower, upper)
+    instants = instants_of(representation, lower, upper)
+    groups = []
+    for number, (statement, sigma) in enumerate(zip(problem.statements, setup.sigma, strict=True)):
+        target = statement.target
+        everywhere = stands(statement)
+        if everywhere and not standing:
+            continue
+        known = (number, length_of(lower, upper))  # without explicit time, windows of equal length have equal rows
+        if everywhere and known in setup.rows:
+            groups.append(setup.rows[known])
+            continue
+        if statement.points is not None:
+            t = statement.points[TIME]
+            inside = (t <= upper) & ((t > lower) | first)
+            if not np.any(inside):
+                continue
+            where: Mapping[str, Array] = {name: x[inside] for name, x in statement.points.items()}
+            target = target[inside]
+            sigma = sigma[inside] if np.ndim(sigma) else sigma
+        else:
+            face = statement.face or {}
+            if TIME in face and not (lower < face[TIME] <= upper or (first and face[TIME] <= lower)):
+                continue
+            axes = {name: np.array([face[name]]) if name in face else x for name, x in setup.points.items()}
+            axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
+            where = problem.domain.tensor(axes)
+        relation = representation.read(statement.relation)
+        group = build_group(statement.name, relation, representation, where, target, sigma, problem.constants)
+        groups.append(group)
+        if everywhere and setup.autonomous:
+            setup.rows[known] = group
+    return groups
 
 
 def is_equation(group: FactorGroup) -> bool:
@@ -57,3 +110,50 @@ def last_polynomials(representation: Representation) -> NDArray[np.int64]:
             across = latent.basis.size // family.size
             found += range(latent.block.stop - 2 * across, latent.block.stop)
     return np.array(found, int)
+
+
+def plain_blocks(setup: Setup, lower: float, upper: float) -> Iterator[tuple[NDArray[np.int64], Array, Array]]:
+    """The equation's whitened rows where waves do not mix: (weights, rows, targets), frequency by frequency.
+
+    What `whitened` gives for the equation's groups, without ever building the rows of all frequencies: on a tensor
+    grid they are Kronecker products of features in time and of projected features in space.
+    """
+    projection = setup.projection
+    assert projection is not None
+    representation = window_representation(setup.representation, lower, upper)
+    grid = {TIME: instants_of(representation, lower, upper), **setup.points}
+    constants = setup.problem.constants
+    terms: list[tuple[int, str, Array, Array]] = []  # equation, latent, features in time, in space
+    levels: list[float] = []
+    for statement, sigma in zip(setup.problem.statements, setup.sigma, strict=True):
+        if statement.points is not None or statement.face is not None:
+            continue
+        relation = representation.read(statement.relation)
+        line = linearise(relation, np.zeros((1, len(relation.functionals))), None, constants, {})
+        for slope, functional in zip(line.slopes[0], relation.functionals, strict=True):
+            for orders, coefficient in functional.terms:
+                size = float(np.ravel(evaluate_coefficient(coefficient, constants, {}))[0]) * slope / sigma
+                in_time, *in_space = representation.latents[functional.latent].basis.matrices(grid, orders)
+                space: Array = np.ones((1, 1))
+                for features in in_space:
+                    space = np.asarray(np.kron(space, features), float)
+                terms.append((len(levels), functional.latent, size * in_time, projection @ space))
+        levels.append(float(statement.target[0] - line.value[0]) / sigma)
+    linked = sum(np.abs(space) > 1e-12 * np.abs(space).max() for *_, space in terms)
+    _, label = csgraph.connected_components(sparse.csr_matrix(linked), directed=False)
+    ones = projection.sum(axis=1)
+    for number in range(label.max() + 1):
+        modes = np.flatnonzero(label == number)
+        weights = np.zeros(0, int)
+        columns: dict[str, slice] = {}
+        for name, latent in representation.latents.items():
+            powers = np.arange(latent.basis.families[TIME].size)[:, None] * len(projection)
+            columns[name] = slice(len(weights), len(weights) + powers.size * len(modes))
+            weights = np.concatenate([weights, (latent.start + powers + modes).ravel()])
+        height = len(grid[TIME]) * len(modes)
+        rows = np.zeros((len(levels) * height, len(weights)))
+        for equation, name, in_time, space in terms:
+            place = slice(equation * height, (equation + 1) * height)
+            rows[place, columns[name]] += np.kron(in_time, space[np.ix_(modes, modes)])
+        target = np.concatenate([np.tile(level * ones[modes], len(grid[TIME])) for level in levels])
+        yield weights, rows, target

@@ -15,10 +15,11 @@ from scipy import special
 
 from factorfield.activation import Activation
 from factorfield.basis import Departure, Family, Tensor, family_for
-from factorfield.chain_posterior import Tail, layout, window_representation
-from factorfield.domain import TIME, Interval, Periodic
+from factorfield.chain_posterior import Tail, layout
+from factorfield.domain import TIME, Periodic
 from factorfield.errors import expected
-from factorfield.factors import FactorGroup, build_group
+from factorfield.factors import FactorGroup
+from factorfield.latent import LatentRelation
 from factorfield.links import Belief
 from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale, unknown_prior
 from factorfield.problem import Problem, Statement
@@ -59,6 +60,7 @@ class Setup:
     informative: NDArray[np.int64]  # entries of the state that the prior leaves open
     is_linear: bool
     autonomous: bool
+    plain: bool  # linear with constant coefficients on periodic axes: waves do not mix
     changing: bool  # may windows become longer: is the equation nonlinear, or do its waves decay?
     speaks_later: bool  # is anything said after the start besides the equation?
     first_level: int  # the first window is the horizon / 2^level
@@ -72,7 +74,7 @@ class Setup:
     @property
     def standing(self) -> frozenset[str]:
         """Statements that speak in every window alike."""
-        return frozenset(s.name for s in self.problem.statements if _stands(s))
+        return frozenset(s.name for s in self.problem.statements if stands(s))
 
     def is_new(self, lower: float, upper: float, first: bool) -> bool:
         """Does a condition that the earlier solve did not know speak in this window?"""
@@ -117,11 +119,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     representation = Representation.build(parts)
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     is_linear = all(relation.is_linear for relation in relations.values())
-    plain_space = is_linear and not any(
-        set(r.coordinates) - {TIME}
-        or any(c.free_symbols and _moves(c, problem) for f in r.functionals for _, c in f.terms)
-        for r in relations.values()
-    )
+    plain_space = is_linear and not any(_varies(relation, problem) for relation in relations.values())
     points = {}
     for name in problem.domain.space:
         size, axis = families[name].size, problem.domain[name]
@@ -152,6 +150,11 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         )  # fmt: skip
     started = any((s.face or {}).get(TIME) == horizon.lower for s in problem.statements)
     growing = tuple(name for name in problem.domain.space if started and not spectra and name not in given_modes)
+    standing = [s for s in problem.statements if stands(s)]
+    plain = (
+        is_linear and projection is not None and autonomous and not problem.unknowns
+        and all(s.face is None and not _varies(relations[s.name], problem) for s in standing)
+    )  # fmt: skip
     changing = not is_linear or bool(np.any(found.real * horizon.length < -1.0)) or not autonomous
     level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / reach_of(degree), 1.0)))))
     later = bool(problem.unknowns) or any(
@@ -173,7 +176,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
-        is_linear, autonomous, changing, later, level, settings, started, growing, estimated,
+        is_linear, autonomous, plain, changing, later, level, settings, started, growing, estimated,
     )  # fmt: skip
 
 
@@ -187,49 +190,13 @@ def enlarged(setup: Setup, problem: Problem) -> Setup:
     return replace(setup, problem=problem, sigma=sigma, given=given, speaks_later=True, older=older, estimated=())
 
 
-def _moves(coefficient: Any, problem: Problem) -> bool:
-    """Does a functional's coefficient depend on a space coordinate?"""
-    return bool({str(s) for s in coefficient.free_symbols} & set(problem.domain.space))
+def _varies(relation: LatentRelation, problem: Problem) -> bool:
+    """Does a relation depend on where in space it is asked?"""
+    named = {str(symbol) for f in relation.functionals for _, c in f.terms for symbol in c.free_symbols}
+    return bool((named | set(relation.coordinates)) & set(problem.domain.space))
 
 
-def window_groups(setup: Setup, lower: float, upper: float, first: bool) -> list[FactorGroup]:
-    """The factors of one window: the equation and faces at collocation points, observations that fall into it."""
-    problem = setup.problem
-    representation = window_representation(setup.representation, lower, upper)
-    some = next(iter(representation.latents.values())).basis.families[TIME]
-    instants = Interval(lower, upper).collocation(some.size + 2)
-    groups = []
-    for number, (statement, sigma) in enumerate(zip(problem.statements, setup.sigma, strict=True)):
-        target = statement.target
-        stands = _stands(statement)
-        known = (number, length_of(lower, upper))  # without explicit time, windows of equal length have equal rows
-        if stands and known in setup.rows:
-            groups.append(setup.rows[known])
-            continue
-        if statement.points is not None:
-            t = statement.points[TIME]
-            inside = (t <= upper) & ((t > lower) | first)
-            if not np.any(inside):
-                continue
-            where: Mapping[str, Array] = {name: x[inside] for name, x in statement.points.items()}
-            target = target[inside]
-            sigma = sigma[inside] if np.ndim(sigma) else sigma
-        else:
-            face = statement.face or {}
-            if TIME in face and not (lower < face[TIME] <= upper or (first and face[TIME] <= lower)):
-                continue
-            axes = {name: np.array([face[name]]) if name in face else x for name, x in setup.points.items()}
-            axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
-            where = problem.domain.tensor(axes)
-        relation = representation.read(statement.relation)
-        group = build_group(statement.name, relation, representation, where, target, sigma, problem.constants)
-        groups.append(group)
-        if stands and setup.autonomous:
-            setup.rows[known] = group
-    return groups
-
-
-def _stands(statement: Statement) -> bool:
+def stands(statement: Statement) -> bool:
     return statement.points is None and TIME not in (statement.face or {})
 
 

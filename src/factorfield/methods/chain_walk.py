@@ -19,10 +19,18 @@ from factorfield.chain_store import StoredBeliefs
 from factorfield.domain import TIME
 from factorfield.errors import ProblemError
 from factorfield.factors import FactorGroup
-from factorfield.links import Belief, Message, Segment, carried, inner, returned, segment
+from factorfield.links import Belief, Message, Segment, assembled, carried, inner, returned, segment
 from factorfield.methods import Report, chain_modes
-from factorfield.methods.chain_rows import is_equation, last_polynomials, linear_misfit, projected, whitened
-from factorfield.methods.chain_setup import Setup, length_of, window_groups
+from factorfield.methods.chain_rows import (
+    is_equation,
+    last_polynomials,
+    linear_misfit,
+    plain_blocks,
+    projected,
+    whitened,
+    window_groups,
+)
+from factorfield.methods.chain_setup import Setup, length_of
 from factorfield.solution import Status
 
 Array = NDArray[np.float64]
@@ -115,7 +123,7 @@ class Walk:
         if self.known is not None and self.setup.is_linear and not self.setup.is_new(lower, upper, first):
             link, groups = self.known.links[len(self.links)], self.known.groups[len(self.links)]
         else:
-            groups = window_groups(self.setup, lower, upper, first)
+            groups = window_groups(self.setup, lower, upper, first, standing=not self.setup.plain)
             link = self._linear_segment(groups, lower, upper) if self.setup.is_linear else None
         if link is None:
             start, link, weights = self._newton(arrival, groups or [], lower, upper)
@@ -137,7 +145,8 @@ class Walk:
             known = max(np.sqrt(np.sum(start.root**2, axis=1).max()), 1e-6 * self.setup.scale)
             unmet = np.max(np.abs(plain.misfit(start.mean)), initial=0.0)
             return max(float(claimed / known) / CLAIMED, float(unmet) / MET)
-        return max(float(np.max(np.abs(self._misfit(g, weights)))) for g in groups if is_equation(g)) / MET
+        missed = [float(np.max(np.abs(self._misfit(group, weights)))) for group in groups if is_equation(group)]
+        return max(missed, default=0.0) / MET
 
     def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
         """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
@@ -147,13 +156,41 @@ class Walk:
         labels = [group for group in groups if group.name not in self.setup.standing]
         rows, target = whitened(labels, centre, None)
         if np.any(rows[:, self.rest] != 0.0):
+            if self.setup.plain:
+                groups = window_groups(self.setup, lower, upper, len(self.edges) == 1)
             return self._segment(groups, centre, lower, upper)
         length = length_of(lower, upper)
         if length not in self.shared:
             standing = [group for group in groups if group.name in self.setup.standing]
-            self.shared[length] = self._segment(standing, centre, lower, upper)
-        plain = self.shared[length]
-        return replace(plain, message=plain.message * Message(rows[:, self.state], target)) if len(rows) else plain
+            plain = self.setup.plain
+            self.shared[length] = (
+                self._wave_segment(lower, upper) if plain else self._segment(standing, centre, lower, upper)
+            )
+        link = self.shared[length]
+        return replace(link, message=link.message * Message(rows[:, self.state], target)) if len(rows) else link
+
+    def _wave_segment(self, lower: float, upper: float) -> Segment:
+        """Of an equation whose waves do not mix: each frequency by itself."""
+        self.factorisations += 1
+        place = np.empty(len(self.order), int)
+        place[self.rest], place[self.state] = np.arange(len(self.rest)), np.arange(len(self.state))
+        moving = np.ones(len(self.order), bool)
+        moving[self.state] = False
+        blocks = []
+        for weights, rows, target in plain_blocks(self.setup, lower, upper):
+            inner_first = np.argsort(~moving[weights], kind="stable")
+            weights, rows = weights[inner_first], rows[:, inner_first]
+            few = int(moving[weights].sum())
+            blocks.append((place[weights[:few]], place[weights[few:]], rows, target))
+        nothing = Message.nothing(len(self.state))
+        spread = self.setup.spread[self.rest]
+        return assembled(blocks, nothing, self.rest, self.state, spread, self._end(lower, upper))
+
+    def _end(self, lower: float, upper: float) -> Array:
+        length = length_of(lower, upper)
+        if length not in self.ends:
+            self.ends[length] = end_map(window_representation(self.setup.representation, 0.0, upper - lower))
+        return self.ends[length]
 
     def _accept(self, upper: float) -> Belief:
         start, link, weights, groups = self._candidate
@@ -174,10 +211,7 @@ class Walk:
     def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
         rows, target = whitened(groups, weights, self.setup.projection)
         self.factorisations += 1
-        length = length_of(lower, upper)
-        if length not in self.ends:
-            self.ends[length] = end_map(window_representation(self.setup.representation, 0.0, upper - lower))
-        return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self.ends[length])
+        return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self._end(lower, upper))
 
     def _error(self, weights: Array, start: Belief, link: Segment) -> float:
         """What the last two polynomials carry, in tolerances: of the mean, and of what the state leaves uncertain."""
