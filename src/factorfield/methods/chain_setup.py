@@ -148,7 +148,10 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
             f"waves that grow less than e^{MOST_GROWTH:g} over the horizon", f"e^{growth * horizon.length:.3g}",
             "the other sign of the highest derivative, fewer modes=, or a shorter horizon",
         )  # fmt: skip
-    started = any((s.face or {}).get(TIME) == horizon.lower for s in problem.statements)
+    started = any(
+        (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
+        for s in problem.statements
+    )
     growing = tuple(name for name in problem.domain.space if started and not spectra and name not in given_modes)
     standing = [s for s in problem.statements if stands(s)]
     plain = (

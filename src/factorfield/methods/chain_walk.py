@@ -39,6 +39,8 @@ MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation i
 MOST_WINDOWS = 20_000
 MET = 0.1  # sigmas by which an equation may be missed in a window that is short enough
 CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
+CLAIMED_COUPLED = 0.3  # the same where every window costs a factorisation
+SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
 SETTLED = 1e-3  # nats: a step that gains less has arrived
 
 
@@ -144,7 +146,9 @@ class Walk:
             claimed = np.sqrt(np.sum((start.root @ (plain.rows @ start.root).T) ** 2, axis=1).max())
             known = max(np.sqrt(np.sum(start.root**2, axis=1).max()), 1e-6 * self.setup.scale)
             unmet = np.max(np.abs(plain.misfit(start.mean)), initial=0.0)
-            return max(float(claimed / known) / CLAIMED, float(unmet) / MET)
+            measured = not self.setup.started  # the sigma of a formula is nominal: fast waves of it need no following
+            allowed = CLAIMED if self.setup.is_linear else CLAIMED_COUPLED
+            return max(measured * float(claimed / known) / allowed, float(unmet) / MET)
         missed = [float(np.max(np.abs(self._misfit(group, weights)))) for group in groups if is_equation(group)]
         return max(missed, default=0.0) / MET
 
@@ -214,10 +218,12 @@ class Walk:
         return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self._end(lower, upper))
 
     def _error(self, weights: Array, start: Belief, link: Segment) -> float:
-        """What the last two polynomials carry, in tolerances: of the mean, and of what the state leaves uncertain."""
-        spread = np.sqrt(np.sum((link.slope[self.last] @ start.root) ** 2, axis=1))
-        carried_there = np.abs(weights[self.rest[self.last]]) + spread
-        worst = float(carried_there.max(initial=0.0)) / (self.tolerance * self.setup.scale)
+        """What the last two polynomials carry: of the mean in tolerances, and of the uncertainty as a share of it."""
+        allowed = self.tolerance * self.setup.scale
+        spread = np.sqrt(np.sum((link.slope @ start.root) ** 2, axis=1))
+        of_spread = float(spread[self.last].max(initial=0.0)) / max(SHARE * float(spread.max(initial=0.0)), allowed)
+        of_mean = float(np.abs(weights[self.rest[self.last]]).max(initial=0.0)) / allowed
+        worst = max(of_mean, of_spread)
         return worst if np.isfinite(worst) else np.inf
 
     def _newton(
