@@ -35,7 +35,7 @@ from factorfield.solution import Status
 
 Array = NDArray[np.float64]
 Path = str | os.PathLike[str]
-MOST_HALVINGS = 40  # a window shorter than 2^-40 of the horizon: the equation is too stiff, or wrong
+MOST_HALVINGS = 30  # a window shorter than 2^-30 of the horizon: the equation is too stiff, or wrong
 MOST_WINDOWS = 20_000
 MET = 0.1  # sigmas by which an equation may be missed in a window that is short enough
 CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
