@@ -37,14 +37,15 @@ def advise(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[Factor
 
 def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
     """Modes that are too few for what the field became: a shock, a thin layer."""
-    if not setup.started:
+    if not setup.started and setup.is_linear:
         return  # noise of labels reaches the last modes too, and what labels leave out the std knows
+    at_start = last_modes(setup, posterior.window_mean(0))
     worst: dict[str, float] = {}
     for index in np.unique(np.linspace(0, len(posterior.links) - 1, 50).astype(int)):
         for axis, share in last_modes(setup, posterior.window_mean(int(index))).items():
             worst[axis] = max(worst.get(axis, 0.0), share)
     for axis, share in worst.items():
-        if share > 10.0 * RESOLVED:
+        if share > 10.0 * RESOLVED + (0.0 if setup.started else 3.0 * at_start[axis]):
             warnings.warn(
                 f"the last of {setup.settings['modes'][axis]} modes along {axis} still carry {share:.1g} of the field: "
                 f"details are lost that std does not know of; try modes={{'{axis}': ...}} with more, or a smoother "

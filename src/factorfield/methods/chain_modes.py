@@ -39,9 +39,11 @@ def last_modes(setup: Setup, weights: Array) -> dict[str, float]:
     return carried
 
 
-def check(setup: Setup, weights: Array, time: float) -> None:
+def check(setup: Setup, weights: Array, time: float, at_start: dict[str, float]) -> None:
+    """Labels are given the modes they show, so only what the equation has added since counts against those."""
     for axis, share in last_modes(setup, weights).items():
-        if axis in setup.growing and share > RESOLVED:
+        allowed = RESOLVED if setup.started else RESOLVED + 2.0 * at_start.setdefault(axis, share)
+        if axis in setup.growing and share > allowed:
             raise Unresolved(axis, time)
 
 

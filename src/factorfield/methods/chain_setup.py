@@ -152,7 +152,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
         for s in problem.statements
     )
-    growing = tuple(name for name in problem.domain.space if started and not spectra and name not in given_modes)
+    grows = (started and not spectra) or (bool(spectra) and not is_linear)
+    growing = tuple(name for name in problem.domain.space if grows and name not in given_modes)
     standing = [s for s in problem.statements if stands(s)]
     plain = (
         is_linear and projection is not None and autonomous and not problem.unknowns

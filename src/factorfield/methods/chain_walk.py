@@ -65,6 +65,7 @@ class Walk:
         self.groups: list[list[FactorGroup] | None] = []
         self.shared: dict[float, Segment] = {}  # by length
         self.ends: dict[float, Array] = {}
+        self.last_modes: dict[str, float] = {}  # what they carried at the start
         self.iterations = self.rejected = self.factorisations = 0
 
     # -- forward
@@ -198,7 +199,7 @@ class Walk:
 
     def _accept(self, upper: float) -> Belief:
         start, link, weights, groups = self._candidate
-        chain_modes.check(self.setup, weights, self.edges[-1])
+        chain_modes.check(self.setup, weights, self.edges[-1], self.last_modes)
         self.edges.append(upper)
         self.starts.append(start)
         self.links.append(link)
@@ -290,10 +291,15 @@ class Walk:
     def _searched(
         self, groups: list[FactorGroup], weights: Array, place: Array, step: tuple[Array, Array], merit: float
     ) -> tuple[Array, Array, float]:
+        """A step that does not fall back; where the equation bends away from it, back onto the equation first."""
         length = 1.0
         while True:
             new_weights, new_place = weights + length * step[0], place + length * step[1]
             value = self._merit(groups, new_weights, new_place)
+            if value > 0.5 * merit and abs(merit - value) > SETTLED:
+                followed, better = self._followed(groups, new_weights, new_place)
+                if better < value:
+                    new_weights, value = followed, better
             if value <= merit * (1.0 + 1e-12) + 1e-9 or length < 1e-4:
                 return new_weights, new_place, value
             length *= 0.5
