@@ -212,10 +212,28 @@ def field_scale(problem: Problem) -> float:
             points = problem.domain.tensor(
                 {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
             )
-        offset = evaluate_at_zero(statement.relation, problem, points)
+        try:
+            offset = evaluate_at_zero(statement.relation, problem, points)
+        except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value there
+            sizes.append(_size_of_inverse(statement))
+            continue
         sizes.append(float(np.sqrt(np.mean((statement.target - offset) ** 2))))
     largest = max(sizes, default=1.0)
     return largest if largest > 0.0 and np.isfinite(largest) else 1.0
+
+
+def _size_of_inverse(statement: Statement) -> float:
+    """The field's size where a function of it was observed: log(u) = 3 means about 20."""
+    import sympy
+
+    relation = statement.relation
+    if len(relation.jets) != 1 or relation.expression.free_symbols != set(relation.jets):
+        return 0.0
+    symbol, seen = next(iter(relation.jets)), sympy.Symbol("seen")
+    found = sympy.solve(relation.expression - seen, symbol)
+    values = [np.asarray(sympy.lambdify(seen, one, "numpy")(statement.target), float) for one in found]
+    sizes = [float(np.sqrt(np.mean(v**2))) for v in values if np.all(np.isfinite(v))]
+    return max(sizes, default=0.0)
 
 
 def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Array | float:

@@ -1,0 +1,114 @@
+"""Every problem of the gallery: its truth satisfies it, and the default method finds it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import factorfield as ff
+
+# problem, what a start from exact data must reach (relative L2), noise of a second solve
+CASES = [
+    ("wave", 1e-6, 0.02),
+    ("klein-gordon", 1e-6, 0.02),
+    ("poisson", 1e-6, 0.02),
+    ("poisson-2d", 1e-6, 0.02),
+    ("helmholtz-2d", 1e-4, 0.0),
+    ("lotka-volterra", 1e-6, 0.0),
+    ("burgers", 1e-5, 0.0),
+]
+
+
+def scored(problem: ff.Problem) -> dict[str, float]:
+    solution = ff.solve(problem)
+    assert solution.status == "converged"
+    axes = {name: problem.truth[name] for name in problem.domain.names}
+    return ff.metrics.score(solution.predict(**axes), problem.truth)
+
+
+@pytest.mark.parametrize(("name", "bound", "noise"), CASES, ids=[case[0] for case in CASES])
+def test_exact_data_give_the_truth_and_noisy_data_cover_it(name: str, bound: float, noise: float) -> None:
+    exact = scored(ff.problems.get(name))
+    assert exact["relative_l2"] < bound and exact["coverage90"] > 0.9
+    if noise:
+        noisy = scored(ff.problems.get(name, noise=noise, seed=3))
+        assert noisy["coverage90"] > 0.75 and noisy["relative_l2"] < 0.05
+
+
+def test_intervals_of_noisy_populations_cover_over_draws() -> None:
+    """Two numbers decide a whole trajectory, so one draw says little."""
+    covers = [scored(ff.problems.get("lotka-volterra", noise=2.0, seed=seed))["coverage90"] for seed in range(12)]
+    assert 0.75 < np.mean(covers) < 0.99
+
+
+@pytest.mark.parametrize("name", ["kdv", "schroedinger", "heat-2d", "burgers", "klein-gordon", "wave"])
+def test_truths_satisfy_their_equations(name: str) -> None:
+    """Central differences of the exact solution, put into the equation as the package reads it."""
+    problem = ff.problems.get(name)
+    truth = problem.truth
+    if "field" not in truth.dims:
+        truth = truth.expand_dims(field=list(problem.fields))
+    grid = {axis: np.asarray(truth[axis]) for axis in problem.domain.names}
+    for statement in problem.statements:
+        if statement.points is not None or statement.face is not None:
+            continue
+        values, sizes = {}, []
+        for symbol, jet in statement.relation.jets.items():
+            part = truth.sel(field=jet.field)
+            for axis, times in jet.orders:
+                for _ in range(times):
+                    part = part.differentiate(axis, edge_order=2)
+            values[str(symbol)] = np.asarray(part.transpose(*problem.domain.names))
+            sizes.append(np.abs(values[str(symbol)]).max())
+        mesh = dict(zip(grid, np.meshgrid(*grid.values(), indexing="ij"), strict=True))
+        import sympy
+
+        names = sorted(str(s) for s in statement.relation.expression.free_symbols)
+        known = {**values, **mesh, **problem.constants}
+        residual = sympy.lambdify(names, statement.relation.expression, "numpy")(*(known[name] for name in names))
+        inner = residual[tuple(slice(4, -4) if n > 12 else slice(1, -1) for n in residual.shape)]
+        assert np.abs(inner).max() < 0.15 * max(sizes)
+
+
+def test_unknown_coefficients_come_with_intervals() -> None:
+    rng = np.random.default_rng(1)
+    x, t = rng.uniform(0, 1, 100), rng.uniform(0, 1, 100)
+    u = np.sin(np.pi * x) * np.cos(1.3 * np.pi * t) + 0.02 * rng.standard_normal(100)
+    walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    problem = ff.Problem(
+        "u_tt = c**2*u_xx", {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)},
+        {"c": ff.Unknown(1.0, 0.5, positive=True)},
+        [ff.Initial("u = sin(pi*x)"), ff.Initial("u_t = 0"), *walls, ff.Observations(x=x, t=t, u=u, sigma=0.02)],
+    )  # fmt: skip
+    found = ff.solve(problem, modes={"x": 10}).parameters["c"]
+    assert abs(found["mean"] - 1.3) < 4 * found["std"] and 0.0005 < found["std"] < 0.01
+
+
+def test_a_coefficient_that_varies_in_space_is_a_second_field() -> None:
+    rng = np.random.default_rng(2)
+    x, t = rng.uniform(0, 1, 200), rng.uniform(0, 1, 200)
+    # u = exp(-t) (2 - x - x^2) solves u_t = (D u_x)_x where D (1 + 2 x) is the integral of 2 - x - x^2
+    u = np.exp(-t) * (2 - x - x**2) + 0.002 * rng.standard_normal(200)
+    truth = lambda x: (2 * x - x**2 / 2 - x**3 / 3) / (1 + 2 * x)  # noqa: E731
+    problem = ff.Problem(
+        ["u_t = D*u_xx + D_x*u_x", "D_t = 0"], {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}, {},
+        [
+            ff.Initial("u = 2 - x - x**2"), ff.Initial("D = 0.3", sigma=0.3), ff.Boundary("D = 0", at={"x": 0}),
+            ff.Boundary("u = 0", at={"x": 1}), ff.Observations(x=x, t=t, u=u, sigma=0.002),
+        ],
+    )  # fmt: skip
+    solution = ff.solve(problem, modes={"x": 8})
+    places = np.array([0.3, 0.5, 0.8])
+    shown = solution.predict(x=places, t=[0.5], of="D")
+    error = np.abs(np.ravel(shown["mean"]) - truth(places))
+    assert np.all(error < 5 * np.ravel(shown["std"]) + 1e-3) and np.all(error < 0.05)
+
+
+def test_a_function_of_a_field_may_be_observed() -> None:
+    times = np.linspace(0, 2, 9)
+    problem = ff.Problem(
+        "u_t = -k*u", {"t": ff.Interval(0, 2)}, {"k": ff.Unknown(1.0, 0.5, positive=True)},
+        [ff.Initial("u = 20", sigma=0.5), ff.Observations(t=times, of="log(u)", value=3.0 - 0.7 * times, sigma=0.05)],
+    )  # fmt: skip
+    found = ff.solve(problem).parameters["k"]
+    assert abs(found["mean"] - 0.7) < 0.05 and 0.005 < found["std"] < 0.1
