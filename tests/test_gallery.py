@@ -112,3 +112,28 @@ def test_a_function_of_a_field_may_be_observed() -> None:
     )  # fmt: skip
     found = ff.solve(problem).parameters["k"]
     assert abs(found["mean"] - 0.7) < 0.05 and 0.005 < found["std"] < 0.1
+
+
+def test_hare_and_lynx_agree_with_the_published_analysis() -> None:
+    solution = ff.solve(ff.problems.get("hare-lynx"))
+    assert solution.status == "converged"
+    for name, published in {"alpha": 0.55, "beta": 0.028, "gamma": 0.80, "delta": 0.024}.items():
+        found = solution.parameters[name]
+        assert abs(found["mean"] - published) < 2 * found["std"] and 0.05 < found["std"] / published < 0.2
+
+
+def test_a_density_that_is_nowhere_finite_is_one_line() -> None:
+    seen = ff.Observations(t=[0.0, 0.5], of="log(u)", value=[1.0, 0.5], sigma=0.1)
+    with pytest.raises(ff.ProblemError, match=r"a finite density near the data.*ff.Initial"):
+        ff.solve(ff.Problem("u_t = -u", {"t": ff.Interval(0, 1)}, {}, [seen]))
+
+
+@pytest.mark.parametrize(
+    ("name", "truths"),
+    [("reaction-coefficient", {"k": 2.0}), ("wave-speed", {"c": 1.3}), ("fisher-kpp-rates", {"nu": 0.02, "rho": 3.0})],
+)
+def test_inverse_problems_find_their_coefficients(name: str, truths: dict[str, float]) -> None:
+    solution = ff.solve(ff.problems.get(name, seed=5))
+    for coefficient, truth in truths.items():
+        found = solution.parameters[coefficient]
+        assert abs(found["mean"] - truth) < 4 * found["std"] and found["std"] < 0.1 * truth

@@ -112,7 +112,7 @@ class Chain:
         self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None
     ) -> tuple[Walk, Status, ChainPosterior]:
         walk = Walk(setup, self.tolerance, self.iterations, self.store, report, known)
-        with threads.suited_to(setup.representation.size):
+        with threads.suited_to(setup.representation.size), np.errstate(all="ignore"):  # steps that leave are judged
             walk.forward(edges)
             status = walk.smooth()
         posterior = ChainPosterior(
