@@ -242,8 +242,8 @@ class Walk:
         weights, merit = self._followed(groups, weights, place)
         if not np.isfinite(merit):
             raise ProblemError(
-                f"expected a finite density near the data, received none at t = {lower:g} (a function of a field may have "
-                "no value at 0, such as log); try stating where the field starts: ff.Initial('u = 20', sigma=10)"
+                f"expected a finite density near the data, received none at t = {lower:g} (a function of a field may "
+                "have no value at 0, such as log); try stating where the field starts: ff.Initial('u = 20', sigma=10)"
             )
         for _ in range(self.most_iterations):
             link = self._segment(groups, weights, lower, upper)
