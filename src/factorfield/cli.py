@@ -68,7 +68,7 @@ def solve(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the problem, such as nu=0.05; repeatable.")
     ] = None,
-    method: Annotated[str, typer.Option(help="How the posterior is found.")] = "joint",
+    method: Annotated[str, typer.Option(help="How the posterior is found; empty: the one that suits.")] = "",
     model: Annotated[str, typer.Option(help="default, or paper.")] = "default",
     out: Annotated[Path | None, typer.Option(help="Write the solution (NetCDF).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
@@ -83,10 +83,11 @@ def solve(
         check_writable(out)
     if plot is not None:
         check_picture(plot)
-    chosen = methods.get(method)
+    chosen = methods.get(method) if method else None
     posed = problems.get(problem, **dict(assignment(text) for text in set_ or []))
     begin = time.perf_counter()
-    built = _model(posed, model)
+    windows = model == "default" and (chosen is None or getattr(chosen, "takes_problem", False))
+    built = posed if windows else _model(posed, model)  # windows choose their own representation
     modelled = time.perf_counter()
     solution = _solved(built, chosen)
     solved = time.perf_counter()
@@ -97,7 +98,7 @@ def solve(
         solution.save(out)
     if plot is not None:
         draw(solution, plot, field)
-    _print_result(solution, built, field, seconds)
+    _print_result(solution, field, seconds)
     for label, path in (("solution", out), ("picture", plot)):
         if path is not None:
             typer.echo(f"{label} written to {path}")
@@ -200,7 +201,7 @@ def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
     Console().print(shown)
 
 
-def _solved(model: Model, method: Any) -> Solution:
+def _solved(model: Model | Problem, method: Any) -> Solution:
     import factorfield as ff
 
     return ff.solve(model, method=method, progress=True)
@@ -227,15 +228,18 @@ def assignment(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def _print_result(solution: Solution, model: Model, field: Any, seconds: dict[str, float]) -> None:
+def _print_result(solution: Solution, field: Any, seconds: dict[str, float]) -> None:
     from factorfield import metrics
 
-    rows = [("status", str(solution.status)), ("weights", str(model.size)), ("factors", str(model.factors))]
+    rows = [("status", str(solution.status)), ("method", str(solution.settings.get("method", "-")))]
+    rows += [("weights", str(solution.posterior.representation.size))]
+    rows += [("windows", str(solution.trace["windows"]))] if "windows" in solution.trace else []
+    rows += [("modes", ", ".join(f"{axis} {n}" for axis, n in solution.settings.get("modes", {}).items()))]
     truth = solution.problem.truth
     if truth is not None:
         score = metrics.score(field, truth)
         rows += [(f"{name}", f"{score[key]:.3g}") for name, key in (("RMSE", "rmse"), ("CRPS", "crps"), ("NLL", "nll"))]
-        rows.insert(4, ("coverage (90 %)", f"{100 * score['coverage90']:.1f} %"))
+        rows += [("coverage (90 %)", f"{100 * score['coverage90']:.1f} %")]
     rows += [("mean std", f"{float(field['std'].mean()):.3g}")]
     rows += [(f"seconds to {name}", f"{value:.3g}") for name, value in seconds.items()]
     for name, values in solution.parameters.items():
