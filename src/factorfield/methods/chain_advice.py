@@ -37,7 +37,7 @@ def advise(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[Factor
 
 def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
     """Modes that are too few for what the field became: a shock, a thin layer."""
-    if not setup.started and setup.is_linear:
+    if not setup.started and (setup.plain or not setup.growing):
         return  # noise of labels reaches the last modes too, and what labels leave out the std knows
     at_start = last_modes(setup, posterior.window_mean(0))
     worst: dict[str, float] = {}

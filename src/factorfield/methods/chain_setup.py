@@ -152,13 +152,13 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
         for s in problem.statements
     )
-    grows = (started and not spectra) or (bool(spectra) and not is_linear)
-    growing = tuple(name for name in problem.domain.space if grows and name not in given_modes)
     standing = [s for s in problem.statements if stands(s)]
     plain = (
         is_linear and projection is not None and autonomous and not problem.unknowns
         and all(s.face is None and not _varies(relations[s.name], problem) for s in standing)
     )  # fmt: skip
+    grows = (started and not spectra) or (bool(spectra) and not plain)
+    growing = tuple(name for name in problem.domain.space if grows and name not in given_modes)
     changing = not is_linear or bool(np.any(found.real * horizon.length < -1.0)) or not autonomous
     level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / reach_of(degree), 1.0)))))
     later = bool(problem.unknowns) or any(
