@@ -24,7 +24,7 @@ def advise(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[Factor
     width = len(posterior.starts[0].mean)
     spread = np.sqrt(np.sum(first.root[:width] ** 2, axis=1))
     prior = np.sqrt(np.sum(setup.prior.root**2, axis=1))
-    free = int(np.sum((spread / prior)[setup.informative] > 0.1))
+    free = int(np.sum((spread / prior)[setup.informative] > 0.5))
     if free:
         warnings.warn(
             f"about {free} of {width} directions of the initial state are settled by neither data nor equation and "
