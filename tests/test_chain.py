@@ -356,3 +356,24 @@ def test_the_noise_of_scattered_labels_is_found_by_the_evidence(noise: float) ->
     solution = ff.solve(problem, method="chain", modes={"x": 8})
     assert abs(dict(solution.settings["sigma"])["observations of u"] / noise - 1.0) < 0.15  # three of its own sds
     assert solution.posterior.noise["u"] == dict(solution.settings["sigma"])["observations of u"]
+
+
+def test_a_file_for_windows_serves_further_attempts(tmp_path: Path) -> None:
+    """More modes, and noise found in rounds: each attempt writes the file anew."""
+    narrow = periodic("u_t + u_x", [ff.Initial("u = exp(-900*(x-0.5)**2)")])
+    solution = ff.solve(narrow, method="chain", store=tmp_path / "modes.h5")
+    assert solution.settings["modes"]["x"] > 16 and float(solution.predict(x=[0.5], t=[1.0])["mean"][0, 0]) > 0.99
+    x = np.linspace(0.02, 0.98, 40)
+    noisy = np.sin(np.pi * x) + 0.05 * np.random.default_rng(0).standard_normal(40)
+    walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
+    problem = ff.Problem("u_t = 0.05*u_xx", domain, {}, [*walls, ff.Observations(x=x, t=0.0, u=noisy)])
+    found = ff.solve(problem, method="chain", modes={"x": 8}, store=tmp_path / "noise.h5")
+    assert 0.03 < found.posterior.noise["u"] < 0.08
+
+
+def test_further_data_do_not_restart_a_chain_that_grew() -> None:
+    grown = ff.solve(periodic("u_t + u*u_x = 0.05*u_xx", [ff.Initial("u = sin(2*pi*x)")], 0.3), method="chain")
+    value = float(grown.predict(x=[0.3], t=[0.2])["mean"][0, 0])
+    more = grown.condition(ff.Observations(x=[0.3], t=[0.2], u=[value + 0.02], sigma=0.05))
+    assert more.settings["modes"] == grown.settings["modes"] and more.status == "converged"

@@ -26,6 +26,10 @@ class StoredBeliefs(Sequence[Belief]):
     def _growing(self, name: str, shape: tuple[int, ...]) -> Any:
         return self._file.create_dataset(name, (0, *shape), "f8", maxshape=(None, *shape), chunks=(1, *shape))
 
+    def close(self) -> None:
+        """Let go of the file, so that another attempt may write it."""
+        self._file.close()
+
     def append(self, belief: Belief) -> None:
         count = len(self) + 1
         for stored, value in ((self._mean, belief.mean), (self._root, belief.root)):

@@ -90,6 +90,7 @@ class Chain:
             if better is setup:
                 break
             setup = better
+            walk.release()
             walk, status, posterior = self._walked(setup, np.array(walk.edges), None, report)
         timings = {"choose": chosen - begin, "solve": time.perf_counter() - begin}
         advise(setup, posterior, walk.groups)
@@ -113,7 +114,11 @@ class Chain:
     ) -> tuple[Walk, Status, ChainPosterior]:
         walk = Walk(setup, self.tolerance, self.iterations, self.store, report, known)
         with threads.suited_to(setup.representation.size), np.errstate(all="ignore"):  # steps that leave are judged
-            walk.forward(edges)
+            try:
+                walk.forward(edges)
+            except Unresolved:
+                walk.release()
+                raise
             status = walk.smooth()
         posterior = ChainPosterior(
             setup.problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links,

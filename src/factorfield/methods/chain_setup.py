@@ -191,7 +191,9 @@ def enlarged(setup: Setup, problem: Problem) -> Setup:
     default = LABEL_NOISE * setup.scale
     sigma = [*setup.sigma, *(default if s.sigma is None else s.sigma for s in added)]
     given = setup.given | {s.name for s in added if s.sigma is not None}
-    return replace(setup, problem=problem, sigma=sigma, given=given, speaks_later=True, older=older, estimated=())
+    return replace(
+        setup, problem=problem, sigma=sigma, given=given, speaks_later=True, older=older, estimated=(), growing=()
+    )
 
 
 def _varies(relation: LatentRelation, problem: Problem) -> bool:

@@ -68,6 +68,11 @@ class Walk:
         self.last_modes: dict[str, float] = {}  # what they carried at the start
         self.iterations = self.rejected = self.factorisations = 0
 
+    def release(self) -> None:
+        """Another walk takes over: its file must be free."""
+        if isinstance(self.starts, StoredBeliefs):
+            self.starts.close()
+
     # -- forward
 
     def forward(self, edges: Array | None) -> None:
