@@ -23,11 +23,14 @@ TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: `import 
 if TYPE_CHECKING:
     from factorfield import data, methods, metrics, plotting, problems
     from factorfield.activation import Identity, PiecewiseExponential
+    from factorfield.coefficients import Table, Unknown
+    from factorfield.conditions import Boundary, Equation, Initial, Observations
     from factorfield.domain import Interval, Periodic
     from factorfield.errors import AdviceWarning, ProblemError
     from factorfield.model import Model, default_model
+    from factorfield.noise import LogNormal, StudentT
     from factorfield.paper import paper_model
-    from factorfield.problem import Boundary, Equation, Initial, Observations, Problem, Unknown
+    from factorfield.problem import Problem
     from factorfield.solution import Solution, load
     from factorfield.solve import solve
 
@@ -36,17 +39,19 @@ _HOMES = {
     "AdviceWarning": "errors", "ProblemError": "errors",
     "Interval": "domain", "Periodic": "domain",
     "Identity": "activation", "PiecewiseExponential": "activation",
-    "Boundary": "problem", "Equation": "problem", "Initial": "problem", "Observations": "problem",
-    "Problem": "problem", "Unknown": "problem",
+    "Boundary": "conditions", "Equation": "conditions", "Initial": "conditions", "Observations": "conditions",
+    "Problem": "problem", "Table": "coefficients", "Unknown": "coefficients",
+    "LogNormal": "noise", "StudentT": "noise",
     "Model": "model", "default_model": "model", "paper_model": "paper",
     "Solution": "solution", "load": "solution", "solve": "solve",
 }  # fmt: skip
 _MODULES = ("data", "methods", "metrics", "plotting", "problems")
 
 __all__ = [
-    "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "Model", "Observations", "Periodic",
-    "PiecewiseExponential", "Problem", "ProblemError", "Solution", "Unknown", "__version__", "data", "default_model",
-    "load", "methods", "metrics", "paper_model", "plotting", "problems", "solve",
+    "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
+    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "Solution", "StudentT", "Table", "Unknown",
+    "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plotting", "problems",
+    "solve",
 ]  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def window_representation(template: Representation, lower: float, upper: float) 
             axis: Departure(family.degree, lower, upper, family.states) if isinstance(family, Departure) else family
             for axis, family in basis.families.items()
         }
-        parts.append((name, Tensor(families), form))
+        parts.append((name, Tensor(families, basis.rotation), form))
     return Representation.build(parts)
 
 
@@ -61,9 +61,8 @@ def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[n
     for latent in representation.latents.values():
         basis = latent.basis
         count = basis.size
-        if TIME in basis.families:
-            family = basis.families[TIME]
-            assert isinstance(family, Departure)
+        family = basis.families.get(TIME)
+        if isinstance(family, Departure):
             count = family.states * (basis.size // family.size)
         state += range(latent.start, latent.start + count)
     rest = np.setdiff1d(np.arange(representation.size), state)
@@ -77,12 +76,11 @@ def end_map(representation: Representation) -> Array:
     at = 0
     for latent in representation.latents.values():
         basis = latent.basis
-        if TIME not in basis.families:
+        family = basis.families.get(TIME)
+        if not isinstance(family, Departure):
             rows[at : at + basis.size, latent.block] = np.eye(basis.size)
             at += basis.size
             continue
-        family = basis.families[TIME]
-        assert isinstance(family, Departure)
         across = basis.size // family.size
         for order in range(family.states):
             values = family([family.upper], order)[0]
@@ -103,16 +101,16 @@ class ChainPosterior(Posterior):
 
     def window(self, index: int) -> GaussianPosterior:
         """The belief about all weights of one window."""
-        seen = self._seen(index)
+        seen = self.seen(index)
         _, rest = layout(self.representation)
         inside = np.zeros((len(seen.mean), len(rest)))
         inside[rest] = self.links[index].inside.dense()
         return replace(seen, root=np.column_stack([seen.root, inside]))
 
     def window_mean(self, index: int) -> Array:
-        return self._seen(index).mean
+        return self.seen(index).mean
 
-    def _seen(self, index: int) -> GaussianPosterior:
+    def seen(self, index: int) -> GaussianPosterior:
         """The belief about a window's weights without the noise that stays inside it."""
         order = np.concatenate(layout(self.representation))
         known = inner(self.starts[index], self.links[index], self.futures[index])
@@ -153,7 +151,7 @@ class ChainPosterior(Posterior):
     ) -> list[tuple[NDArray[np.int64], Array]] | None:
         """Per block of the noise inside: which space features it moves, and how, (times, features, noises)."""
         basis = representation.latents[name].basis
-        if TIME not in basis.families:
+        if not isinstance(basis.families.get(TIME), Departure):
             return None
         shape = basis.families[TIME](grid[TIME], dict(orders).get(TIME, 0))
         return [
@@ -193,7 +191,10 @@ class ChainPosterior(Posterior):
         return self.window(0).weight_std
 
     def parameters(self) -> dict[str, dict[str, Any]]:
-        return self.window(len(self.links) - 1).parameters() if self.problem.unknowns else {}
+        return self.seen(len(self.links) - 1).parameters() if self.problem.unknowns else {}
+
+    def _coefficient_covariance(self) -> Array:
+        return self.seen(len(self.links) - 1)._coefficient_covariance()
 
     # -- fields
 
@@ -208,7 +209,7 @@ class ChainPosterior(Posterior):
         for index in np.unique(which):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
-            own_means, own = self._seen(int(index))._atom_moments(atoms, part, points)
+            own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
             self._add_inside(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)

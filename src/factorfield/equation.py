@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.basis import Orders
+from factorfield.coefficients import Table, located
 from factorfield.errors import expected, nearest
 from factorfield.parsing import RESERVED, names_in, parse_sides, to_sympy
 
@@ -46,11 +47,12 @@ class Relation:
     expression: sympy.Expr
     jets: Mapping[sympy.Symbol, Jet]
     parameters: tuple[str, ...]
-    coordinates: tuple[str, ...]
+    coordinates: tuple[str, ...]  # and tables of values, which are known at every point as coordinates are
+    functions: tuple[str, ...] = ()  # names among the jets that are unknown coefficients
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(jet.field for jet in self.jets.values()))
+        return tuple(dict.fromkeys(jet.field for jet in self.jets.values() if jet.field not in self.functions))
 
     def order(self, axis: str) -> int:
         """The highest derivative along an axis."""
@@ -62,9 +64,13 @@ class Relation:
 
     @cached_property
     def linear_part(self) -> dict[Jet, sympy.Expr]:
-        """Coefficients of the derivatives: exactly for a linear relation, at the zero field otherwise."""
-        zero = {symbol: 0 for symbol in self.jets}
-        return {jet: entry.subs(zero) for jet, entry in self.jacobian.items()}
+        """Coefficients of the fields' derivatives: exactly for a linear relation, at the zero field otherwise.
+
+        Unknown functions stay, as the symbols of coefficients that vary slowly.
+        """
+        zero = {symbol: 0 for symbol, jet in self.jets.items() if jet.orders or jet.field not in self.functions}
+        own = {jet: entry for jet, entry in self.jacobian.items() if jet.field not in self.functions}
+        return {jet: entry.subs(zero) for jet, entry in own.items()}
 
     @cached_property
     def is_linear(self) -> bool:
@@ -83,32 +89,55 @@ def find_fields(texts: Sequence[str], axes: Sequence[str], known: Sequence[str],
     return [name for name in fields if name not in known]
 
 
-def parse_relation(text: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> Relation:
-    """Text to Relation; every name is a field, a derivative of one, a parameter or a coordinate."""
+def parse_relation(
+    text: str,
+    fields: Sequence[str],
+    axes: Sequence[str],
+    parameters: Sequence[str],
+    functions: Sequence[str] = (),
+    tables: Mapping[str, Sequence[str]] | None = None,
+) -> Relation:
+    """Text to Relation; every name is a field, a derivative of one, a coefficient or a coordinate.
+
+    `functions` are unknown functions, `tables` known ones with their axes.
+    """
     parse_sides(text)  # refuses what is not text, or too long to remember
-    return _parsed(text, tuple(fields), tuple(axes), tuple(parameters))
+    known = tuple((name, tuple(over)) for name, over in (tables or {}).items())
+    return _parsed(text, tuple(fields), tuple(axes), tuple(parameters), tuple(functions), known)
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str, fields: tuple[str, ...], axes: tuple[str, ...], parameters: tuple[str, ...]) -> Relation:
+def _parsed(
+    text: str, fields: tuple[str, ...], axes: tuple[str, ...], parameters: tuple[str, ...], functions: tuple[str, ...],
+    tables: tuple[tuple[str, tuple[str, ...]], ...],
+) -> Relation:  # fmt: skip
     import sympy
 
     sides = parse_sides(text)
     symbols: dict[str, sympy.Symbol] = {}
     jets: dict[sympy.Symbol, Jet] = {}
+    given: dict[str, tuple[str, ...]] = {name: () for name in axes}
     for name in names_in(sides):
         symbols[name] = sympy.Symbol(name, real=True)
         if name in parameters or name in axes:
             continue
-        jets[symbols[name]] = _as_jet(name, fields, axes, parameters)
+        base = name if name in dict(tables) else name.partition("_")[0]
+        jet = _as_jet(name, (*fields, *functions, *dict(tables)), axes, parameters)
+        if base in dict(tables):
+            given[name] = dict(tables)[base]
+        else:
+            jets[symbols[name]] = jet
     expression = to_sympy(sides, symbols, frozenset(parameters))
     present = {str(symbol) for symbol in expression.free_symbols}
+    coordinates = [name for name in symbols if name in given and name not in parameters and name in present]
+    coordinates += [axis for name in coordinates for axis in given[name]]
     return Relation(
         text=text,
         expression=expression,
         jets={symbol: jet for symbol, jet in jets.items() if str(symbol) in present},
         parameters=tuple(name for name in symbols if name in parameters and name in present),
-        coordinates=tuple(name for name in symbols if name in axes and name not in parameters and name in present),
+        coordinates=tuple(dict.fromkeys(coordinates)),
+        functions=functions,
     )
 
 
@@ -131,23 +160,23 @@ def _as_jet(name: str, fields: Sequence[str], axes: Sequence[str], parameters: S
     options = [*fields, *axes, *parameters]
     raise expected(
         "fields, their derivatives, coordinates and parameters", f"the unknown symbol {name!r}",
-        f"parameters={{{name!r}: 1.0}}, or {nearest(name, options)}",
+        f"parameters={{{name!r}: 1.0}} (or ff.Unknown, ff.Table), or {nearest(name, options)}",
     )  # fmt: skip
 
 
 def evaluate_coefficient(
-    coefficient: Any, parameters: Mapping[str, float], coordinates: Mapping[str, Array]
+    coefficient: Any, parameters: Mapping[str, Any], coordinates: Mapping[str, Array]
 ) -> float | Array:
     """A functional's coefficient as a number, or one number per point."""
     import sympy
 
-    bound = sympy.sympify(coefficient).subs(
-        {s: parameters[str(s)] for s in coefficient.free_symbols if str(s) in parameters}
-    )
+    numbers = {s: parameters[str(s)] for s in coefficient.free_symbols if str(s) in parameters}
+    bound = sympy.sympify(coefficient).subs({s: v for s, v in numbers.items() if not isinstance(v, Table)})
     names = sorted(str(s) for s in bound.free_symbols)
     if not names:
         return float(bound)
     function = sympy.lambdify(
         [sympy.Symbol(n, real=True) for n in names], bound, modules=["scipy", "numpy"], dummify=True
     )
-    return np.asarray(function(*(coordinates[name] for name in names)), float)
+    known = located(coordinates, names, parameters)
+    return np.asarray(function(*(known[name] for name in names)), float)

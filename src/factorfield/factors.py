@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.basis import Orders, Tensor
+from factorfield.coefficients import located
 from factorfield.domain import Points
 from factorfield.equation import evaluate_coefficient
+from factorfield.errors import expected
 from factorfield.gaussian import LOG_TWO_PI
 from factorfield.latent import Functional, LatentRelation
 from factorfield.representation import Representation
+from factorfield.stencil import Stencil, shifted
 
 Array = NDArray[np.float64]
 Rule = Literal["taylor", "moments"]
@@ -136,10 +139,14 @@ def build_group(
     points: Points,
     target: Array | float,
     sigma: Array | float,
-    parameters: Mapping[str, float],
+    parameters: Mapping[str, Any],
+    stencil: Stencil = (),
 ) -> FactorGroup:
-    """Evaluate the features a relation reads at the given points."""
+    """Evaluate the features a relation reads at the given points, or (stencil) at points around them."""
     count = len(next(iter(points.values())))
+    if stencil:
+        return _stencil_group(name, relation, representation, points, target, sigma, parameters, stencil)
+    points = located(points, relation.coordinates, parameters)
     latents = [representation.latents[functional.latent] for functional in relation.functionals]
     fixed = tuple(name for name, x in points.items() if np.ptp(x) == 0.0)
     one_basis = len({id(latent.basis) for latent in latents}) == 1
@@ -158,6 +165,36 @@ def build_group(
         np.broadcast_to(np.asarray(target, float), (count,)), np.broadcast_to(np.asarray(sigma, float), (count,)),
         dict(parameters), dict(points),
     )  # fmt: skip
+
+
+def _stencil_group(
+    name: str,
+    relation: LatentRelation,
+    representation: Representation,
+    points: Points,
+    target: Array | float,
+    sigma: Array | float,
+    parameters: Mapping[str, Any],
+    stencil: Stencil,
+) -> FactorGroup:
+    """A weighted sum over neighbouring points of a linear relation is one: of the sums of its rows."""
+    if not relation.is_linear:
+        raise expected(
+            f"a linear ansatz and functional for {name} (it reads more than one point)", str(relation.expression),
+            "activation=ff.Identity(), or values at points",
+        )  # fmt: skip
+    centre = build_group(name, relation, representation, points, target, sigma, parameters)
+    rows = [np.zeros((centre.count, block.stop - block.start)) for block in centre.blocks]
+    nothing = np.zeros((centre.count, len(rows)))
+    level = -relation.value(
+        nothing, parameters, centre.points
+    )  # what the relation adds to its rows, at the point itself
+    for shift, weight in stencil:
+        moved = build_group(name, relation, representation, shifted(points, shift), target, sigma, parameters)
+        level = level + weight * relation.value(nothing, parameters, moved.points)
+        for j in range(len(rows)):
+            rows[j] += weight * moved.dense_rows(j)
+    return replace(centre, rows=tuple(rows), shared=None, target=centre.target - level)
 
 
 def functional_rows(functional: Functional, basis: Tensor, points: Points, parameters: Mapping[str, float]) -> Array:

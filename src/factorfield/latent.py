@@ -34,6 +34,7 @@ class Form:
     readout: tuple[float, ...] = (1.0,)
     activation: Activation = field(default_factory=Identity)
     link: str = "activation"  # or "exp": a positive coefficient
+    offset: float = 0.0  # added to z: the prior mean of an unknown function
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ class _ChainRule:
         return expression
 
     def _unit(self, form: Form, latent: str) -> sympy.Expr:
-        value = self._symbol(latent, ())
+        value = self._symbol(latent, ()) + self.sympy.Float(form.offset) if form.offset else self._symbol(latent, ())
         if form.link == "exp":
             return self.sympy.exp(value)
         return value if isinstance(form.activation, Identity) else self._bend(latent, 0, form.activation)

@@ -230,3 +230,10 @@ def inner(belief: Belief, link: Segment, future: Message) -> Belief:
     there = link.forward @ belief.mean + link.shift
     standard = Belief(np.zeros(2 * width), np.eye(2 * width)) * Message(seen, future.target - future.rows @ there)
     return Belief(mean + start @ standard.mean, start @ standard.root)
+
+
+def standardised(belief: Belief, message: Message) -> Belief:
+    """A belief conditioned on a message, in the coordinates where it was standard normal."""
+    size = belief.root.shape[1]
+    gap = message.target - message.rows @ belief.mean
+    return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ belief.root, gap)

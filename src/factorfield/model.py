@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from factorfield.activation import Activation, Identity
 from factorfield.basis import Fourier, Tensor, family_for
-from factorfield.domain import TIME, Periodic, Points
+from factorfield.consistency import check_orders
+from factorfield.domain import TIME, Interval, Periodic, Points
 from factorfield.equation import Relation, evaluate_coefficient
 from factorfield.errors import AdviceWarning, ProblemError, expected
 from factorfield.factors import FactorGroup, build_group
+from factorfield.functions import coefficient_parts, coefficient_prior
 from factorfield.gaussian import Diagonal
-from factorfield.problem import Problem, Statement, Unknown
-from factorfield.representation import Representation, coefficient_form, field_form
+from factorfield.problem import Problem, Statement
+from factorfield.representation import Representation, field_form
 from factorfield.symbol import rates, typical_parameters
 
 Array = NDArray[np.float64]
@@ -124,14 +126,14 @@ def default_model(
     scale = field_scale(problem)
     given = checked_counts(modes, problem, "modes")
     chosen = _chosen_modes(problem, given)
+    check_orders(problem, {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)})
     families = {name: family_for(problem.domain[name], chosen[name]) for name in problem.domain.names}
     sizes = {name: family.size for name, family in families.items()}
     points = {**{name: 2 * n for name, n in sizes.items()}, **checked_counts(collocation, problem, "collocation")}
     ansatz = activation or Identity()
     basis = Tensor(families)
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
-    parts += [(name, Tensor({}), coefficient_form(name, u.positive)) for name, u in problem.unknowns.items()]
-    representation = Representation.build(parts)
+    representation = Representation.build(parts + coefficient_parts(problem))
     everywhere = int(np.prod([points[name] for name in problem.domain.names]))
     observed = sum(len(s.target) for s in problem.statements if s.points is not None)
     check_memory(representation.size, everywhere * len(problem.equations) + observed)
@@ -174,7 +176,9 @@ def _statement_group(
         natural = natural_size(statement.relation, problem, scale)
         noise = RESIDUAL_NOISE if statement.face is None else FACE_NOISE
         sigma = noise * natural if statement.sigma is None else statement.sigma
-    return build_group(statement.name, relation, representation, where, statement.target, sigma, problem.constants)
+    return build_group(
+        statement.name, relation, representation, where, statement.target, sigma, problem.constants, statement.stencil
+    )
 
 
 def _prior(problem: Problem, representation: Representation, scale: float, activation: Activation) -> Diagonal:
@@ -184,19 +188,11 @@ def _prior(problem: Problem, representation: Representation, scale: float, activ
     for name, form in representation.forms.items():
         for latent in form.latents:
             block = representation.latents[latent].block
-            if name in problem.unknowns:
-                mean[block], variance[block] = unknown_prior(problem.unknowns[name])
+            if name in problem.parameters:
+                mean[block], variance[block] = coefficient_prior(problem, name)
             else:
                 variance[block] = reach**2
     return Diagonal.from_moments(mean, variance)
-
-
-def unknown_prior(unknown: Unknown) -> tuple[float, float]:
-    """Mean and variance of the latent: of the coefficient itself, or of its logarithm if it is positive."""
-    if not unknown.positive:
-        return unknown.mean, unknown.std**2
-    variance = float(np.log1p((unknown.std / unknown.mean) ** 2))
-    return float(np.log(unknown.mean)) - 0.5 * variance, variance
 
 
 def field_scale(problem: Problem) -> float:
@@ -300,7 +296,7 @@ def _modes_from_data(problem: Problem, axis: str) -> int:
     criterion, whichever comes first.
     """
     for statement in problem.statements:
-        if statement.points is None or len(problem.domain.space) != 1:
+        if statement.points is None or len(problem.domain.space) != 1 or statement.stencil:
             continue
         x, values = statement.points[axis], statement.target - np.mean(statement.target)
         most = min(MOST_MODES, (len(np.unique(x)) - 1) // 4)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from factorfield.basis import Orders
+from factorfield.coefficients import located
 from factorfield.domain import TIME
 from factorfield.equation import evaluate_coefficient
 from factorfield.errors import expected, nearest
@@ -58,6 +59,20 @@ class Posterior:
         """Posterior of each unknown coefficient: mean, std and 90 % interval."""
         raise NotImplementedError
 
+    def correlation(self) -> xr.DataArray:
+        """Posterior correlations of the unknown coefficients with each other."""
+        import xarray as xr
+
+        names = list(self.problem.unknowns)
+        covariance = self._coefficient_covariance()
+        sd = np.sqrt(np.diagonal(covariance))
+        return xr.DataArray(
+            covariance / np.outer(sd, sd), dims=("parameter", "other"), coords={"parameter": names, "other": names}
+        )
+
+    def _coefficient_covariance(self) -> Array:
+        raise NotImplementedError
+
     def predict(
         self,
         axes: Mapping[str, ArrayLike],
@@ -69,14 +84,15 @@ class Posterior:
         """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points."""
         import xarray as xr
 
-        grid = self._coordinates(axes, points)
         levels = checked_levels(quantiles)
         names = [of] if of is not None else list(self.problem.fields)
+        relations = [self._relation(name) for name in names]
+        grid, unused = self._coordinates(axes, points, relations)
         shape = (len(next(iter(grid.values()))),) if points else tuple(len(x) for x in grid.values())
         dims = ("point",) if points else tuple(grid)
         columns: dict[str, list[Array]] = {}
-        for name in names:
-            mean, variance, bands = self._moments(self._relation(name), grid, points, levels)
+        for name, relation in zip(names, relations, strict=True):
+            mean, variance, bands = self._moments(relation, grid, points, levels)
             if noise:
                 widened = np.sqrt(1.0 + self._noise(name) ** 2 / np.where(variance > 0.0, variance, np.inf))
                 variance = variance + self._noise(name) ** 2
@@ -93,28 +109,31 @@ class Posterior:
             own = ("quantile", *dims) if key == "quantiles" else dims
             data[key] = (own, values[0]) if len(names) == 1 else (("field", *own), np.stack(values))
         if len(names) == 1:
-            return xr.Dataset(data, coords, {"of": names[0]})
-        return xr.Dataset(data, {**coords, "field": names})
+            found = xr.Dataset(data, coords, {"of": names[0]})
+        else:
+            found = xr.Dataset(data, {**coords, "field": names})
+        return found.drop_vars(unused) if points else found.isel(dict.fromkeys(unused, 0), drop=True)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         """Joint draws of the field on a tensor grid."""
         import xarray as xr
 
-        grid = self._coordinates(axes, False)
         relation = self._relation(of or self.problem.fields[0])
-        flat = self.problem.domain.tensor(grid)
+        grid, unused = self._coordinates(axes, False, [relation])
+        flat = self._located(relation, self.problem.domain.tensor(grid))
         draws = []
         for weights in self._weight_draws(count, np.random.default_rng(seed)):
             zeta = self._combine_means(relation, self._grid_means(self._atoms(relation), grid, weights), flat)
             draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
-        return xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
+        found = xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
+        return found.isel(dict.fromkeys(unused, 0), drop=True)
 
     def _moments(
         self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
     ) -> tuple[Array, Array, Array]:
         """Mean (n,), variance (n,) and quantiles (levels, n)."""
         atoms = self._atoms(relation)
-        flat = grid if points else self.problem.domain.tensor(grid)
+        flat = self._located(relation, grid if points else self.problem.domain.tensor(grid))
         means, covariance = self._atom_moments(atoms, grid, points)
         reach = special.ndtri(levels)[:, None]
         if len(atoms) == 1 and relation.functionals[0].is_value:
@@ -150,8 +169,21 @@ class Posterior:
             raise expected("observations of what noise=True is asked for", name, "noise=False")
         return self.noise[name]
 
-    def _coordinates(self, axes: Mapping[str, ArrayLike], points: bool) -> dict[str, Array]:
+    def _located(self, relation: LatentRelation, flat: Mapping[str, Array]) -> dict[str, Array]:
+        """Points with the values of tables that a relation mentions."""
+        return located(flat, relation.coordinates, self.problem.constants)
+
+    def _coordinates(
+        self, axes: Mapping[str, ArrayLike], points: bool, relations: Sequence[LatentRelation]
+    ) -> tuple[dict[str, Array], list[str]]:
+        """Checked coordinates, and the axes left out because nothing asked for depends on them."""
         names = self.problem.domain.names
+        used = {
+            axis for r in relations for f in r.functionals for axis in self.representation.latents[f.latent].basis.axes
+        }
+        used |= {name for relation in relations for name in relation.coordinates}
+        unused = [name for name in names if name not in axes and name not in used]
+        axes = {**axes, **{name: [self.problem.domain[name].lower] for name in unused}}
         for name in axes:
             if name not in names:
                 raise expected(f"coordinates for the axes {', '.join(names)}", name, nearest(name, names))
@@ -174,7 +206,7 @@ class Posterior:
                     "equally many coordinates per axis with points=True", "different lengths", "points=False"
                 )
             grid = {name: np.broadcast_to(x, (length,)) for name, x in grid.items()}
-        return grid
+        return grid, unused
 
     def _atoms(self, relation: LatentRelation) -> list[Atom]:
         found = [(f.latent, orders) for f in relation.functionals for orders, _ in f.terms]
@@ -249,6 +281,15 @@ class GaussianPosterior(Posterior):
             result[name] = {"mean": m, "std": s, "interval": ends}
         return result
 
+    def _coefficient_covariance(self) -> Array:
+        """Of the coefficients themselves: exact for Gaussian and log-normal ones."""
+        at = [self.representation.latents[name].start for name in self.problem.unknowns]
+        inner = self.covariance[np.ix_(at, at)] if self.root.ndim == 1 else self.root[at] @ self.root[at].T
+        positive = np.array([unknown.positive for unknown in self.problem.unknowns.values()], bool)
+        mean = np.where(positive, np.exp(np.minimum(self.mean[at] + 0.5 * np.diagonal(inner), 700.0)), 1.0)
+        both = positive[:, None] & positive
+        return np.outer(mean, mean) * np.where(both, np.expm1(inner), inner)
+
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         for _ in range(count):
             noise = rng.standard_normal(self.root.shape[-1])
@@ -300,7 +341,7 @@ class GaussianPosterior(Posterior):
             two = one if a == b else (second[chosen] @ root_b).reshape(len(one), -1, rank)
             gram = one @ two.transpose(0, 2, 1)
             pieces.append(contract_pairs(gram, rest_left, rest_right).reshape(len(one), -1))
-        return np.concatenate(pieces).ravel()
+        return self._spread(np.concatenate(pieces), left, grid)
 
     def _point_moments(self, atoms: Sequence[Atom], points: Mapping[str, Array]) -> tuple[Array, Array]:
         count = len(next(iter(points.values())))

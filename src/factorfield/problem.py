@@ -5,111 +5,35 @@ Everything is checked when it is built, and everything wrong raises `ProblemErro
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from factorfield.coefficients import Table, Unknown
+from factorfield.conditions import Boundary, Condition, Equation, Initial, Observations
+from factorfield.consistency import check_contradictions, check_counts
 from factorfield.domain import TIME, Axis, Domain
 from factorfield.equation import Relation, find_fields, parse_relation
 from factorfield.errors import AdviceWarning, expected
-from factorfield.parsing import RESERVED
+from factorfield.noise import Noise, checked_noise
+from factorfield.parsing import RESERVED, names_in, parse_sides
+from factorfield.stencil import Stencil, average, difference
 
+__all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
 Sigma = float | Array | None
 
 
-@dataclass(frozen=True)
-class Equation:
-    """A differential equation as text, trusted to +- sigma (in units of the equation's left side)."""
-
-    text: str
-    sigma: float | None = None
-
-
-@dataclass(frozen=True)
-class Initial:
-    """A relation at the start of time, such as "u = cos(pi*x)" or "u_t = 0"."""
-
-    text: str
-    sigma: float | None = None
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """A relation on a face of the domain, such as Boundary("u_x = 0", at={"x": 0})."""
-
-    text: str
-    at: Mapping[str, float]
-    sigma: float | None = None
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A coefficient to be inferred: mean and std of the coefficient itself; positive ones are log-normal."""
-
-    mean: float
-    std: float
-    positive: bool = False
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.mean) and np.isfinite(self.std) and self.std > 0):
-            raise expected("a finite mean and std > 0", f"mean={self.mean}, std={self.std}", "ff.Unknown(1.0, 0.5)")
-        if self.positive and self.mean <= 0:
-            raise expected("mean > 0 for a positive coefficient", f"mean={self.mean}", "positive=False")
-
-
-class Observations:
-    """Measured values at points: Observations(x=..., t=0.0, u=values, sigma=0.02).
-
-    Each axis is an array or one number; `sigma` one number, one per value, or None (the model's default or
-    an estimate). Another quantity than a field: Observations(x=..., t=..., of="u_x", value=...).
-    """
-
-    def __init__(self, *, sigma: ArrayLike | None = None, of: str | None = None, **columns: ArrayLike) -> None:
-        self.sigma = sigma
-        self.of = of
-        self.columns = columns
-
-    @staticmethod
-    def from_file(
-        path: str | os.PathLike[str],
-        *,
-        sigma: ArrayLike | str | None = None,
-        of: str | None = None,
-        **names: str | float,
-    ) -> Observations:
-        """Measurements from a CSV, NetCDF or HDF5 file with named columns.
-
-        Observations.from_file("run.csv", x="position", t=0.0, u="height", sigma=0.02): each axis and the field by
-        the name of its column, or one number; without names, the file's columns are called x, t, u, ... themselves.
-        `sigma` may name a column too.
-        """
-        from factorfield.data.columns import read_columns
-
-        wanted = [name for name in (*names.values(), sigma) if isinstance(name, str)]
-        found = read_columns(path, wanted if names else None)
-        if isinstance(sigma, str):
-            sigma = found[sigma]
-        elif not names and sigma is None and "sigma" in found:
-            sigma = found.pop("sigma")
-        columns = {ours: found[theirs] if isinstance(theirs, str) else theirs for ours, theirs in names.items()}
-        return Observations(sigma=sigma, of=of, **(columns or found))
-
-    def __repr__(self) -> str:
-        return f"Observations({', '.join(self.columns)}, sigma={self.sigma!r})"
-
-
-Condition = Observations | Initial | Boundary
-
-
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere."""
+    """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere.
+
+    With a `stencil` it is not the relation at a point but a weighted sum of it at points around (stencil.py).
+    """
 
     name: str
     relation: Relation
@@ -117,6 +41,12 @@ class Statement:
     face: Mapping[str, float] | None = None
     target: Array = field(default_factory=lambda: np.zeros(1))
     sigma: Sigma = None
+    noise: Noise | None = None  # None: Gaussian
+    stencil: Stencil = ()
+
+    @property
+    def is_equation(self) -> bool:
+        return self.points is None and self.face is None
 
 
 class Problem:
@@ -124,7 +54,7 @@ class Problem:
 
     equation    text, ff.Equation, or a list of them ("lhs = rhs", or an expression that should vanish)
     domain      {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2)}
-    parameters  {"b": 0.4} or {"b": ff.Unknown(1.0, 0.5)}
+    parameters  {"b": 0.4}, ff.Unknown(1.0, 0.5), an unknown function ff.Unknown(1.0, 0.5, over="x"), or ff.Table
     conditions  [ff.Observations(...), ff.Initial(...), ff.Boundary(...)], may be empty
     truth       the known solution on a grid (xarray.DataArray), where there is one; `stored` a file's own field
     """
@@ -133,7 +63,7 @@ class Problem:
         self,
         equation: str | Equation | Sequence[str | Equation],
         domain: Mapping[str, Axis] | Domain,
-        parameters: Mapping[str, float | Unknown] | None = None,
+        parameters: Mapping[str, float | Unknown | Table] | None = None,
         conditions: Sequence[Condition] = (),
         *,
         truth: Any = None,
@@ -153,21 +83,32 @@ class Problem:
         self.statements = self._equation_statements() + tuple(
             self._condition_statement(c, i) for i, c in enumerate(self.conditions)
         )
-        used = {name for statement in self.statements for name in statement.relation.parameters}
-        for name_ in set(self.parameters) - used:
+        check_counts(self)
+        check_contradictions(self)
+        named = [names_in(parse_sides(text)) for text in (*texts, *(s.relation.text for s in self.statements))]
+        used = {name for names in named for name in (*names, *(n.partition("_")[0] for n in names))}
+        for name_ in sorted(set(self.parameters) - used):
             warnings.warn(f"parameter {name_!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
 
     @property
     def unknowns(self) -> dict[str, Unknown]:
-        return {name: value for name, value in self.parameters.items() if isinstance(value, Unknown)}
+        """Unknown numbers; unknown functions are in `functions`."""
+        return {n: value for n, value in self.parameters.items() if isinstance(value, Unknown) and not value.over}
 
     @property
-    def constants(self) -> dict[str, float]:
+    def functions(self) -> dict[str, Unknown]:
+        return {n: value for n, value in self.parameters.items() if isinstance(value, Unknown) and value.over}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What is known: numbers, and tables of values."""
         return {name: value for name, value in self.parameters.items() if not isinstance(value, Unknown)}
 
     def relation(self, text: str) -> Relation:
         """A further relation in this problem's names: what `predict(of=...)` reads."""
-        return parse_relation(text, self.fields, self.domain.names, tuple(self.parameters))
+        tables = {name: tuple(v.axes) for name, v in self.parameters.items() if isinstance(v, Table)}
+        plain = tuple(name for name in self.parameters if name not in tables and name not in self.functions)
+        return parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables)
 
     def __repr__(self) -> str:
         equations = "; ".join(e.text for e in self.equations)
@@ -192,12 +133,25 @@ class Problem:
             if TIME not in self.domain:
                 raise expected("a time axis 't' for ff.Initial", f"axes {', '.join(self.domain.names)}", "ff.Boundary")
             face, name = {TIME: self.domain[TIME].lower}, f"initial: {condition.text}"
-        else:
-            face, name = _checked_face(condition.at, self.domain), f"boundary: {condition.text}"
+            return self._face_statement(condition, face, name, ())
+        face, pair = _checked_face(condition.at, self.domain)
+        where = ", ".join(f"{axis} = {value:g}" for axis, value in face.items())
+        if pair is None:
+            return self._face_statement(condition, face, f"boundary {where}: {condition.text}", ())
+        if "=" in condition.text:
+            raise expected(
+                "a quantity without '=' that is equal at both places", condition.text, "'u', and 'u_x' in another"
+            )
+        name = f"boundary {where} and {pair[2]:g}: {condition.text}"
+        return self._face_statement(condition, face, name, difference(*pair))
+
+    def _face_statement(
+        self, condition: Initial | Boundary, face: dict[str, float], name: str, stencil: Stencil
+    ) -> Statement:
         relation = self.relation(condition.text)
         if not relation.jets:
             raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
-        return Statement(name, relation, face=face, sigma=_checked_sigma(condition.sigma, 1, name))
+        return Statement(name, relation, face=face, sigma=_checked_sigma(condition.sigma, 1, name), stencil=stencil)
 
     def _observation_statement(self, condition: Observations, index: int) -> Statement:
         column = _observed_field(condition, self.domain) or "value"
@@ -219,7 +173,13 @@ class Problem:
         if len(target) == 0:
             raise expected(f"at least one value of {column}", "none", "leaving the condition out")
         self.domain.check_inside(arrays, name)
-        return Statement(name, relation, arrays, None, target, _checked_sigma(condition.sigma, len(target), name))
+        sigma = _checked_sigma(condition.sigma, len(target), name)
+        noise = checked_noise(condition.noise, target, sigma, name)
+        stencil = average(condition.average, arrays, self.domain, name) if condition.average else ()
+        if stencil and (noise is not None or not relation.is_linear):
+            received = f"{noise.name} noise" if noise is not None else f"{relation.text!r}"
+            raise expected("average= of a linear functional with Gaussian noise", received, "values at points")
+        return Statement(name, relation, arrays, None, target, sigma, noise, stencil)
 
 
 def _as_equations(equation: Any) -> tuple[Equation, ...]:
@@ -238,19 +198,27 @@ def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
     return tuple(items)
 
 
-def _checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown]:
-    checked: dict[str, float | Unknown] = {}
+def _checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown | Table]:
+    checked: dict[str, float | Unknown | Table] = {}
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
             raise expected("parameter names of letters, digits and underscores", name, "'nu'")
         if name in domain or name in RESERVED:
             raise expected("parameter names that are no axis, function or constant", name, f"'{name}0'")
         if isinstance(value, Unknown):
+            value.check(name, domain)
             checked[name] = value
+            continue
+        if isinstance(value, Table):
+            checked[name] = value.check(name, domain)
             continue
         number = _numbers(value, f"parameter {name}")
         if number.ndim != 0:
-            raise expected(f"one number for parameter {name}", f"shape {number.shape}", "a float or ff.Unknown")
+            raise expected(
+                f"one number for parameter {name}",
+                f"shape {number.shape}",
+                "a float, ff.Unknown, or ff.Table(x=..., value=...)",
+            )
         checked[name] = float(number)
     return checked
 
@@ -298,18 +266,23 @@ def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
     return values
 
 
-def _checked_face(at: Any, domain: Domain) -> dict[str, float]:
+def _checked_face(at: Any, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
+    """The face, and (axis, first, second) if one axis names two places."""
     if not isinstance(at, Mapping) or not at:
         raise expected("the face as a mapping", at, "at={'x': 0}")
-    face = {}
+    face: dict[str, float] = {}
+    pair = None
     for name, value in at.items():
         if name not in domain:
             raise expected(f"one of the axes {', '.join(domain.names)}", name, f"at={{'{domain.names[-1]}': 0}}")
-        number = float(_numbers(value, f"at[{name!r}]"))
+        numbers = np.atleast_1d(_numbers(value, f"at[{name!r}]"))
+        if numbers.shape not in ((1,), (2,)) or (len(numbers) == 2 and (pair or numbers[0] == numbers[1])):
+            raise expected(f"one place along {name}, or two on one axis", value, f"at={{'{name}': (0, 1)}}")
         axis = domain[name]
-        if not axis.contains(number):
+        for number in numbers[~axis.contains(numbers)]:
             raise expected(
                 f"{name} in [{axis.lower:g}, {axis.upper:g}]", f"{number:g}", f"at={{'{name}': {axis.lower:g}}}"
             )
-        face[name] = number
-    return face
+        face[name] = float(numbers[0])
+        pair = (name, float(numbers[0]), float(numbers[1])) if len(numbers) == 2 else pair
+    return face, pair

@@ -73,6 +73,7 @@ class Representation:
                 "readout": list(form.readout),
                 "activation": {"name": activation.name, **constants},
                 "link": form.link,
+                "offset": form.offset,
                 "basis": basis.spec(),
             }
             if basis.rotation is not None:
@@ -87,7 +88,10 @@ class Representation:
             activation: Activation = ACTIVATIONS[constants.pop("name")](**constants)
             families = {axis: family_from_spec(family) for axis, family in spec["basis"].items()}
             basis = Tensor(families, arrays.get(f"rotation_{name}"))
-            form = Form(tuple(spec["latents"]), tuple(spec["axes"]), tuple(spec["readout"]), activation, spec["link"])
+            form = Form(
+                tuple(spec["latents"]), tuple(spec["axes"]), tuple(spec["readout"]), activation, spec["link"],
+                spec.get("offset", 0.0),
+            )  # fmt: skip
             parts.append((name, basis, form))
         return Representation.build(parts)
 

@@ -45,11 +45,20 @@ class SampledPosterior(Posterior):
         """Standard deviation over draws; NaN where one draw cannot tell."""
         return np.std(values, 0, ddof=1) if len(values) > 1 else np.full(values.shape[1:], np.nan)
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
-        result: dict[str, dict[str, Any]] = {}
+    def _coefficient_draws(self) -> dict[str, Array]:
+        found = {}
         for name, unknown in self.problem.unknowns.items():
             values = self.draws[:, self.representation.latents[name].start]
-            values = np.exp(values) if unknown.positive else values
+            found[name] = np.exp(values) if unknown.positive else values
+        return found
+
+    def _coefficient_covariance(self) -> Array:
+        table = list(self._coefficient_draws().values())
+        return np.atleast_2d(np.cov(table)) if len(self.draws) > 1 else np.full((len(table),) * 2, np.nan)
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        result: dict[str, dict[str, Any]] = {}
+        for name, values in self._coefficient_draws().items():
             low, high = np.quantile(values, (0.05, 0.95)) if len(values) > 1 else (np.nan, np.nan)
             spread = float(self.spread(values))
             result[name] = {"mean": float(values.mean()), "std": spread, "interval": (float(low), float(high))}
@@ -91,7 +100,7 @@ class SampledPosterior(Posterior):
         activation = relation.is_activation
         if isinstance(activation, PiecewiseExponential) and len(self.draws) > 1 and not len(levels):
             return self._summed(relation, activation, grid, points)
-        flat = grid if points else self.problem.domain.tensor(grid)
+        flat = self._located(relation, grid if points else self.problem.domain.tensor(grid))
         values = self._fields(relation, grid, flat, points)
         bands = np.quantile(values, levels, axis=0) if len(levels) else np.empty((0, values.shape[1]))
         return values.mean(0), self.spread(values) ** 2, bands

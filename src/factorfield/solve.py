@@ -16,6 +16,7 @@ from factorfield.model import Model, default_model
 from factorfield.problem import Problem
 from factorfield.progress import bar
 from factorfield.solution import Solution
+from factorfield.stand_ins import needs_stand_ins, solve_with_stand_ins
 
 
 @overload
@@ -43,11 +44,24 @@ def solve(
     items = list(problem) if isinstance(problem, Sequence) else [problem]
     name = _suited(items) if method is None else method
     chosen = methods.get(name, **options) if isinstance(name, str) else name
-    models = [_as_model(item, getattr(chosen, "takes_problem", False)) for item in items]
+    together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
-        together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
-        solutions = together(models, report) if together else [chosen.run(model, report) for model in models]
+        if together and not any(needs_stand_ins(_problem_of(item)) for item in items):
+            solutions = together([_as_model(item, chosen) for item in items], report)
+        else:
+            solutions = [_solve_one(item, chosen, report) for item in items]
     return solutions if many else solutions[0]
+
+
+def _solve_one(item: Problem | Model, chosen: Method, report: Report | None) -> Solution:
+    def run(problem: Problem | Model) -> Solution:
+        return chosen.run(_as_model(problem, chosen), report)
+
+    if not needs_stand_ins(_problem_of(item)):
+        return run(item)
+    if isinstance(item, Model):
+        raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")
+    return solve_with_stand_ins(item, run)
 
 
 def _suited(items: Sequence[Problem | Model]) -> str:
@@ -55,10 +69,15 @@ def _suited(items: Sequence[Problem | Model]) -> str:
     return "chain" if all(isinstance(item, Problem) and TIME in item.domain for item in items) else "joint"
 
 
-def _as_model(problem: Problem | Model, plain: bool) -> Any:
+def _problem_of(item: Problem | Model) -> Problem:
+    if not isinstance(item, Problem | Model):
+        raise expected("an ff.Problem or a model", type(item).__name__, "ff.solve(ff.Problem(...))")
+    return item.problem if isinstance(item, Model) else item
+
+
+def _as_model(problem: Problem | Model, method: Method) -> Any:
     """What a method takes: a model, or the problem itself if it chooses its own (chain)."""
-    if not isinstance(problem, Problem | Model):
-        raise expected("an ff.Problem or a model", type(problem).__name__, "ff.solve(ff.Problem(...))")
+    plain = getattr(method, "takes_problem", False)
     return problem if plain or isinstance(problem, Model) else default_model(problem)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,8 @@ from factorfield.problem import Problem, Statement, Unknown
 Complex = NDArray[np.complex128]
 
 
-def typical_parameters(problem: Problem) -> dict[str, float]:
+def typical_parameters(problem: Problem) -> dict[str, Any]:
+    """Numbers and tables as they are, unknown coefficients at their prior means."""
     return {name: value.mean if isinstance(value, Unknown) else value for name, value in problem.parameters.items()}
 
 

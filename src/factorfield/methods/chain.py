@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from factorfield import threads
 from factorfield.activation import Activation, Identity
 from factorfield.chain_posterior import ChainPosterior
-from factorfield.errors import expected
+from factorfield.errors import ProblemError, expected
 from factorfield.methods import Report, chain_noise
 from factorfield.methods.chain_advice import advise
 from factorfield.methods.chain_modes import Unresolved, grown
 from factorfield.methods.chain_setup import Setup, enlarged, set_up
 from factorfield.methods.chain_walk import Walk
+from factorfield.methods.starts import best_of, start_values
 from factorfield.model import Model
 from factorfield.problem import Problem
 from factorfield.solution import Solution, Status
@@ -45,6 +46,7 @@ class Chain:
     windows     edges of the windows, instead of error control
     store       a file that finished windows are written to: memory then does not grow with the horizon. For linear
                 equations that nothing but labels at the start informs
+    starts      so many searches from unknowns spread over their prior; the most probable end is kept
     """
 
     degree: int | None = None
@@ -54,20 +56,38 @@ class Chain:
     activation: Activation = field(default_factory=Identity)
     iterations: int = 30
     store: str | os.PathLike[str] | None = None
+    starts: int = 1
 
     name = "chain"
     takes_problem = True
 
     def __post_init__(self) -> None:
-        if (self.degree is not None and self.degree < 4) or not self.tolerance > 0.0 or self.iterations < 1:
-            received = f"degree={self.degree}, tolerance={self.tolerance}, iterations={self.iterations}"
-            raise expected("degree >= 4, tolerance > 0, iterations >= 1", received, "degree=12")
+        counts = min(self.iterations, self.starts)
+        if (self.degree is not None and self.degree < 4) or not self.tolerance > 0.0 or counts < 1:
+            received = f"{self.degree}, {self.tolerance}, {self.iterations}, {self.starts}"
+            raise expected("degree >= 4, tolerance > 0, iterations and starts >= 1", received, "degree=12")
 
     def run(self, model: Model | Problem, report: Report | None = None) -> Solution:
         problem = model.problem if isinstance(model, Model) else model
         begin = time.perf_counter()
         edges = None if self.windows is None else np.asarray(self.windows, float)
         setup = set_up(problem, self.degree, self.modes, self.activation)
+        if self.starts == 1 or setup.is_linear:
+            return self._run(setup, edges, report, begin)
+        found, ends = [], []
+        for values in start_values(problem, self.starts):
+            try:
+                found.append(self._run(replace(setup, start=values), edges, report, begin))
+            except ProblemError:
+                if not values:
+                    raise
+                continue  # a start from which the path runs away
+            ends.append((found[-1].trace["negative_log_density"], found[-1].parameters))
+        best, said = best_of(ends, 4)
+        status = found[best].status
+        return replace(found[best], status=Status(str(status), f"{status.help}; {said}"))
+
+    def _run(self, setup: Setup, edges: Array | None, report: Report | None, begin: float) -> Solution:
         while True:
             try:
                 return self._solve(setup, edges, None, report, begin)
@@ -75,7 +95,8 @@ class Chain:
                 more = grown(setup, found.axis)
                 modes = {**(self.modes or {}), **(more or setup.settings["modes"])}
                 growing = setup.growing if more else ()
-                setup = replace(set_up(problem, self.degree, modes, self.activation), growing=growing)
+                again = set_up(setup.problem, self.degree, modes, self.activation)
+                setup = replace(again, growing=growing, start=setup.start)
 
     def _solve(
         self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None, begin: float
@@ -98,7 +119,9 @@ class Chain:
             **setup.settings, "method": self.name, "tolerance": self.tolerance,
             "windows": [float(edge) for edge in walk.edges], "factorisations": walk.factorisations,
         }  # fmt: skip
-        trace = {"windows": len(walk.links), "iterations": walk.iterations, "rejected": walk.rejected}
+        trace: dict[str, Any] = {"windows": len(walk.links), "iterations": walk.iterations, "rejected": walk.rejected}
+        if self.starts > 1 and not setup.is_linear:
+            trace["negative_log_density"] = walk.level(posterior.window_mean)
 
         def resume(problem: Problem) -> Solution:
             return self._solve(enlarged(setup, problem), np.array(walk.edges), walk, None, time.perf_counter())
@@ -115,7 +138,7 @@ class Chain:
         walk = Walk(setup, self.tolerance, self.iterations, self.store, report, known)
         with threads.suited_to(setup.representation.size), np.errstate(all="ignore"):  # steps that leave are judged
             try:
-                walk.forward(edges)
+                walk.forward(edges, setup.start_belief())
             except Unresolved:
                 walk.release()
                 raise

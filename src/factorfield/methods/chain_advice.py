@@ -8,29 +8,27 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.chain_posterior import ChainPosterior
+from factorfield.chain_posterior import ChainPosterior, layout
 from factorfield.errors import AdviceWarning
 from factorfield.factors import FactorGroup
-from factorfield.links import inner
+from factorfield.methods.advice import contradictions, free_directions, unconstrained
 from factorfield.methods.chain_modes import RESOLVED, last_modes
 from factorfield.methods.chain_setup import Setup
 
 Array = NDArray[np.float64]
-SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
+FREE = 0.5  # of the prior's standard deviation: a direction that is left with it
 
 
 def advise(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[FactorGroup] | None]) -> None:
-    first = inner(posterior.starts[0], posterior.links[0], posterior.futures[0])
-    width = len(posterior.starts[0].mean)
-    spread = np.sqrt(np.sum(first.root[:width] ** 2, axis=1))
     prior = np.sqrt(np.sum(setup.prior.root**2, axis=1))
-    free = int(np.sum((spread / prior)[setup.informative] > 0.5))
-    if free:
-        warnings.warn(
-            f"about {free} of {width} directions of the initial state are settled by neither data nor equation and "
-            "stay with the prior; add observations, initial or boundary conditions if the std is too large",
-            AdviceWarning, stacklevel=5,
-        )  # fmt: skip
+    for window, place in ((0, "initial"), (len(posterior.links) - 1, "final")):
+        spread = posterior.seen(window).weight_std[layout(posterior.representation)[0]]
+        free = int(np.sum((spread / prior)[setup.informative] > FREE))
+        if free:
+            text = f"about {free} of {len(setup.informative)} directions of the {place} state are"
+            free_directions(setup.problem, text, 5)
+            break
+    unconstrained(setup.problem, posterior.seen(len(posterior.links) - 1), 5)
     _unresolved(setup, posterior)
     _contradictions(setup, posterior, groups)
 
@@ -63,14 +61,4 @@ def _contradictions(setup: Setup, posterior: ChainPosterior, groups: Sequence[li
         for group in spoken:
             value = group.relation.value(group.project(weights), group.parameters, group.points)
             found.setdefault(group.name, []).append((value - group.target) / group.sigma)
-    missed = []
-    for name, parts in found.items():
-        misfit = np.concatenate(parts)
-        if float(misfit @ misfit) > len(misfit) + SURPRISE * np.sqrt(2.0 * len(misfit)) + 3.0:
-            missed.append(f"{name} by {np.sqrt(np.mean(misfit**2)):.3g} sigma (root mean square over {len(misfit)})")
-    if missed:
-        warnings.warn(
-            f"values are missed by more than chance: {'; '.join(missed)}. They contradict each other or the equation, "
-            "or their sigma is too small",
-            AdviceWarning, stacklevel=6,
-        )  # fmt: skip
+    contradictions({name: np.concatenate(parts) for name, parts in found.items()}, 6)

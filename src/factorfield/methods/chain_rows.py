@@ -16,6 +16,7 @@ from factorfield.equation import evaluate_coefficient
 from factorfield.factors import FactorGroup, build_group, linearise, times
 from factorfield.methods.chain_setup import Setup, length_of, stands
 from factorfield.representation import Representation
+from factorfield.stencil import part
 
 Array = NDArray[np.float64]
 
@@ -59,7 +60,10 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool, standin
             axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
             where = problem.domain.tensor(axes)
         relation = representation.read(statement.relation)
-        group = build_group(statement.name, relation, representation, where, target, sigma, problem.constants)
+        stencil = part(statement.stencil, inside) if statement.points is not None else statement.stencil
+        group = build_group(
+            statement.name, relation, representation, where, target, sigma, problem.constants, stencil
+        )  # fmt: skip
         groups.append(group)
         if everywhere and setup.autonomous:
             setup.rows[known] = group

@@ -16,14 +16,16 @@ from scipy import special
 from factorfield.activation import Activation
 from factorfield.basis import Departure, Family, Tensor, family_for
 from factorfield.chain_posterior import Tail, layout
-from factorfield.domain import TIME, Periodic
+from factorfield.consistency import check_orders
+from factorfield.domain import TIME, Interval, Periodic
 from factorfield.errors import expected
 from factorfield.factors import FactorGroup
+from factorfield.functions import coefficient_parts, coefficient_prior
 from factorfield.latent import LatentRelation
 from factorfield.links import Belief
-from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale, unknown_prior
+from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale
 from factorfield.problem import Problem, Statement
-from factorfield.representation import Representation, coefficient_form, field_form
+from factorfield.representation import Representation, field_form
 from factorfield.spectrum import MOST, Spectrum, fit
 from factorfield.symbol import rates
 
@@ -68,6 +70,9 @@ class Setup:
     started: bool = False  # by a formula, not by labels
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
+    start: Mapping[str, float] = field(
+        default_factory=dict
+    )  # where the search for unknowns begins, if not at the prior
     older: int = 0  # statements that an earlier solve knew already
     rows: dict[tuple[int, float], FactorGroup] = field(default_factory=dict)  # of equations, by length of the window
 
@@ -75,6 +80,13 @@ class Setup:
     def standing(self) -> frozenset[str]:
         """Statements that speak in every window alike."""
         return frozenset(s.name for s in self.problem.statements if stands(s))
+
+    def start_belief(self) -> Belief:
+        """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""
+        mean, state = self.prior.mean.copy(), layout(self.representation)[0]
+        for name, value in self.start.items():
+            mean[state == self.representation.latents[name].start] = value
+        return replace(self.prior, mean=mean)
 
     def is_new(self, lower: float, upper: float, first: bool) -> bool:
         """Does a condition that the earlier solve did not know speak in this window?"""
@@ -98,16 +110,21 @@ def reach_of(degree: int) -> float:
 def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None, activation: Activation) -> Setup:
     if TIME not in problem.domain:
         raise expected("a problem with a time axis 't' for method='chain'", repr(problem), "method='joint'")
+    if any(TIME in shift for s in problem.statements for shift, _ in s.stencil):
+        raise expected("averages over space for method='chain'", "one along t", "method='joint'")
     scale = field_scale(problem)
     spectra = _spectra(problem)
     given_modes = checked_counts(modes, problem, "modes")
     counts = _modes(problem, given_modes, spectra, scale)
     families: dict[str, Family] = {name: family_for(problem.domain[name], n) for name, n in counts.items()}
     if degree is None:
-        linear = all(statement.relation.is_linear for statement in problem.statements) and not problem.unknowns
+        unknown = problem.unknowns or problem.functions
+        linear = all(statement.relation.is_linear for statement in problem.statements) and not unknown
         across = len(problem.fields) * int(np.prod([family.size for family in families.values()], dtype=int))
         coupled = int(np.clip(MOST_WEIGHTS // across - 1, DEGREE_LEAST, DEGREE_COUPLED))
         degree = DEGREE_LINEAR if linear and activation.name == "identity" else coupled
+    intervals = {name: n for name, n in counts.items() if isinstance(problem.domain[name], Interval)}
+    check_orders(problem, {**intervals, TIME: degree})
     horizon = problem.domain[TIME]
     orders = {name: _time_order(problem, name) for name in problem.fields}
     parts = []
@@ -115,8 +132,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         window = Departure(degree, horizon.lower, horizon.upper, orders[name])
         basis = Tensor({TIME: window, **families})
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
-    parts += [(name, Tensor({}), coefficient_form(name, u.positive)) for name, u in problem.unknowns.items()]
-    representation = Representation.build(parts)
+    representation = Representation.build(parts + coefficient_parts(problem))
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     is_linear = all(relation.is_linear for relation in relations.values())
     plain_space = is_linear and not any(_varies(relation, problem) for relation in relations.values())
@@ -141,6 +157,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     state, _ = layout(representation)
     tails = _tails(problem, spectra, counts, activation)
     autonomous = not any(TIME in s.relation.coordinates for s in problem.statements)
+    autonomous = autonomous and not any(TIME in unknown.over for unknown in problem.functions.values())
     found = _rates(problem, counts)
     rate, growth = float(np.max(np.abs(found), initial=0.0)), float(np.max(found.real, initial=0.0))
     if is_linear and growth * horizon.length > MOST_GROWTH:
@@ -154,14 +171,14 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     )
     standing = [s for s in problem.statements if stands(s)]
     plain = (
-        is_linear and projection is not None and autonomous and not problem.unknowns
+        is_linear and projection is not None and autonomous and not problem.unknowns and not problem.functions
         and all(s.face is None and not _varies(relations[s.name], problem) for s in standing)
     )  # fmt: skip
     grows = (started and not spectra) or (bool(spectra) and not plain)
     growing = tuple(name for name in problem.domain.space if grows and name not in given_modes)
     changing = not is_linear or bool(np.any(found.real * horizon.length < -1.0)) or not autonomous
     level = max(0, int(np.ceil(np.log2(max(rate * horizon.length / reach_of(degree), 1.0)))))
-    later = bool(problem.unknowns) or any(
+    later = bool(problem.unknowns or problem.functions) or any(
         (s.points is not None and bool(np.any(s.points[TIME] > horizon.lower)))
         or (s.face is not None and s.face.get(TIME, horizon.lower) > horizon.lower)
         for s in problem.statements
@@ -174,9 +191,12 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         ],
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
-    given = frozenset(s.name for s in problem.statements if s.sigma is not None and (s.points is not None or s.face))
-    fields = len(state) - len(problem.unknowns)
-    informative = np.flatnonzero(spread[state][:fields] > 0.1 * scale)
+    given = frozenset(
+        s.name for s in problem.statements if s.sigma is not None and s.noise is None and not s.is_equation
+    )  # fmt: skip
+    coefficients = [i for name in problem.parameters if name in representation.latents
+                    for i in range(*representation.latents[name].block.indices(representation.size))]  # fmt: skip
+    informative = np.flatnonzero((spread[state] > 0.1 * scale) & ~np.isin(state, coefficients))
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
@@ -224,7 +244,7 @@ def _spectra(problem: Problem) -> dict[str, Spectrum]:
         return found
     axis, start = problem.domain[space[0]], problem.domain[TIME].lower
     for s in problem.statements:
-        if s.points is None or len(s.relation.jets) != 1 or len(s.target) < 8:
+        if s.points is None or len(s.relation.jets) != 1 or len(s.target) < 8 or s.stencil:
             continue
         jet = next(iter(s.relation.jets.values()))
         if jet.orders or not s.relation.is_linear or np.any(s.points[TIME] != start) or jet.field in found:
@@ -314,8 +334,8 @@ def _prior(
     for name, form in representation.forms.items():
         for latent_name in form.latents:
             latent = representation.latents[latent_name]
-            if name in problem.unknowns:
-                mean[latent.block], variance = unknown_prior(problem.unknowns[name])
+            if name in problem.parameters:
+                mean[latent.block], variance = coefficient_prior(problem, name)
                 sd[latent.block] = np.sqrt(variance)
                 continue
             family = latent.basis.families[TIME]

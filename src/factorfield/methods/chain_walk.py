@@ -8,6 +8,7 @@ equal length of a linear equation without explicit time share one factorisation.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from factorfield.chain_store import StoredBeliefs
 from factorfield.domain import TIME
 from factorfield.errors import ProblemError
 from factorfield.factors import FactorGroup
-from factorfield.links import Belief, Message, Segment, assembled, carried, inner, returned, segment
+from factorfield.links import Belief, Message, Segment, assembled, carried, inner, returned, segment, standardised
 from factorfield.methods import Report, chain_modes
 from factorfield.methods.chain_rows import (
     is_equation,
@@ -75,10 +76,9 @@ class Walk:
 
     # -- forward
 
-    def forward(self, edges: Array | None) -> None:
+    def forward(self, edges: Array | None, arrival: Belief) -> None:
         axis = self.setup.problem.domain[TIME]
         horizon = axis.length
-        arrival = self.setup.prior
         self.edges = [axis.lower]
         if edges is not None:
             for upper in edges[1:]:
@@ -241,7 +241,7 @@ class Walk:
         """
         weights = np.zeros(len(self.order))
         weights[self.state] = arrival.mean
-        standard = _standard(arrival, self._labels(groups, weights))  # begin where the labels are, not at the prior
+        standard = standardised(arrival, self._labels(groups, weights))  # begin where the labels are, not at the prior
         place = standard.mean
         weights[self.state] = arrival.mean + arrival.root @ place
         weights, merit = self._followed(groups, weights, place)
@@ -253,7 +253,7 @@ class Walk:
         for _ in range(self.most_iterations):
             link = self._segment(groups, weights, lower, upper)
             self.iterations += 1
-            standard = _standard(arrival, link.message)
+            standard = standardised(arrival, link.message)
             start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
             step = self._weights(start, link) - weights, standard.mean - place
             weights, place, value = self._searched(groups, weights, place, step, merit)
@@ -321,6 +321,15 @@ class Walk:
         alone = ~np.any(rows[:, self.rest] != 0.0, axis=1)
         return Message(rows[alone][:, self.state], target[alone])
 
+    def level(self, window_mean: Callable[[int], Array]) -> float:
+        """Negative log density of the whole path at the posterior mean, up to a constant."""
+        prior, total = self.setup.prior, 0.0
+        for index, groups in enumerate(self.groups):
+            weights = window_mean(index)
+            away = (weights[self.state] - prior.mean) / np.diagonal(prior.root) if index == 0 else np.zeros(0)
+            total += self._merit(groups or [], weights, away)
+        return total
+
     def _merit(self, groups: list[FactorGroup], weights: Array, place: Array) -> float:
         total = 0.5 * float(place @ place) + 0.5 * float(
             np.sum((weights[self.rest] / self.setup.spread[self.rest]) ** 2)
@@ -386,10 +395,3 @@ class Walk:
             beliefs[index] = arrival * self.links[index].message
             arrival = carried(beliefs[index], self.links[index])
         return moved
-
-
-def _standard(belief: Belief, message: Message) -> Belief:
-    """A belief conditioned on a message, in the coordinates where it was standard normal."""
-    size = belief.root.shape[1]
-    gap = message.target - message.rows @ belief.mean
-    return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ belief.root, gap)

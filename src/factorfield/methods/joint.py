@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,9 @@ from factorfield import threads
 from factorfield.continuation import stages
 from factorfield.errors import AdviceWarning, expected
 from factorfield.factors import Linearised
+from factorfield.gaussian import Diagonal
 from factorfield.methods import Report
+from factorfield.methods.advice import contradictions, free_directions, unconstrained
 from factorfield.methods.belief import (
     Belief,
     between,
@@ -41,6 +44,7 @@ from factorfield.methods.belief import (
     tangents,
     unwhitened,
 )  # fmt: skip
+from factorfield.methods.starts import best_of, start_values
 from factorfield.model import Model, observation_noise
 from factorfield.posterior import GaussianPosterior
 from factorfield.solution import Solution, Status
@@ -52,6 +56,7 @@ EXACT_CONDITION = (
 ITERATED_CONDITION = 1e12  # a linearised one is not: Cholesky may keep four
 STARTED = 50.0  # tangents stop at a promised gain of this many tolerances when posterior linearisation follows
 NEARBY = 10.0  # promised gain, in nats, below which it is worth asking whether the belief has settled already
+HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
 CONTRADICTION = 100.0  # root mean square misfit, in sigmas, from which a group is said to contradict the others
 
 
@@ -62,6 +67,7 @@ class Joint:
     tolerance      stop when a step promises to gain less than this in log joint or free energy (nats)
     continuation   a parameter that grows to its value in four passes, None: the model's choice, "": none
     start          weights to start from, in one pass; None starts from the prior mean
+    starts         so many searches from unknowns spread over their prior; the most probable end is kept
     """
 
     linearisation: Literal["moments", "taylor"] = "moments"
@@ -69,12 +75,14 @@ class Joint:
     tolerance: float = 1e-3
     continuation: str | None = None
     start: Array | None = None
+    starts: int = 1
 
     def __post_init__(self) -> None:
         if self.linearisation not in ("moments", "taylor"):
             raise expected("linearisation 'moments' or 'taylor'", self.linearisation, "'moments'")
-        if self.iterations < 1 or not self.tolerance > 0.0:
-            raise expected("iterations >= 1 and tolerance > 0", f"{self.iterations}, {self.tolerance}", "iterations=50")
+        if self.iterations < 1 or not self.tolerance > 0.0 or self.starts < 1:
+            received = f"{self.iterations}, {self.tolerance}, {self.starts}"
+            raise expected("iterations >= 1, tolerance > 0 and starts >= 1", received, "iterations=50")
 
     @property
     def name(self) -> str:
@@ -82,7 +90,30 @@ class Joint:
 
     def run(self, model: Model, report: Report | None = None) -> Solution:
         with threads.suited_to(model.size):
-            return self._run(model, report)
+            if self.starts == 1 or model.is_linear:
+                return self._run(model, report)
+            return self._run_several(model, report)
+
+    def _run_several(self, model: Model, report: Report | None) -> Solution:
+        found, ends = [], []
+        for values in start_values(model.problem, self.starts):
+            start = self._held(model, values) if values else self.start
+            found.append(replace(self, starts=1, start=start)._run(model, report))
+            ends.append((-model.log_joint(found[-1].posterior.weight_mean), found[-1].parameters))
+        best, said = best_of(ends, 4)
+        status = found[best].status
+        return replace(found[best], status=Status(str(status), f"{status.help}; {said}"))
+
+    def _held(self, model: Model, values: Mapping[str, float]) -> Array:
+        """Weights that suit unknowns held at given values: where a search from there begins."""
+        mean, variance = np.array(model.prior.mean), np.array(model.prior.std) ** 2
+        for name, value in values.items():
+            at = model.representation.latents[name].start
+            mean[at], variance[at] = value, HELD**2 * variance[at]
+        held = replace(model, prior=Diagonal.from_moments(mean, variance))
+        trace: dict[str, Any] = {"negative_log_joint": [], "free_energy": [], "iterations": 0}
+        belief, _ = replace(self, linearisation="taylor", starts=1, start=None)._iterate(held, trace, None)
+        return unwhitened(held, belief.mean)
 
     def _run(self, model: Model, report: Report | None) -> Solution:
         begin = time.perf_counter()
@@ -96,8 +127,8 @@ class Joint:
         mean = model.prior.mean + model.prior.std * belief.mean
         root = model.prior.std[:, None] * belief.root
         timings = {"solve": time.perf_counter() - begin}
-        advise(model, belief, mean)
         posterior = GaussianPosterior(model.problem, model.representation, observation_noise(model), mean, root)
+        advise(model, belief, posterior)
         settings = {**model.settings, "method": self.name, "path": type(belief).__name__}
         return Solution(posterior, status, trace, timings, settings)
 
@@ -200,21 +231,25 @@ def Laplace(**options: Any) -> Joint:
 # -- what a user should know
 
 
-def advise(model: Model, belief: Belief, mean: Array) -> None:
+def advise(model: Model, belief: Belief, posterior: GaussianPosterior) -> None:
     """Warn of directions that neither data nor equation settled, and of groups that contradict the rest."""
     if model.settings.get("model") == "paper":  # the paper's protocol leaves both as they are
         return
-    free = float(np.sum(belief.variance))  # trace(posterior / prior)
-    if free >= 0.5:
-        warnings.warn(
-            f"about {free:.0f} of {model.size} directions are settled by neither data nor equation and stay with the "
-            "prior; add observations, initial or boundary conditions if the std is too large",
-            AdviceWarning,
-            stacklevel=4,
-        )
-    for group in model.groups:
-        value = group.relation.value(group.project(mean), group.parameters, group.points)
-        misfit = float(np.sqrt(np.mean(((value - group.target) / group.sigma) ** 2)))
+    ratio = np.array(belief.variance)  # of a weight's posterior variance to its prior's
+    for name in (*model.problem.unknowns, *model.problem.functions):
+        ratio[model.representation.latents[name].block] = 0.0
+    if ratio.sum() >= 0.5:
+        free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are", 4)
+    unconstrained(model.problem, posterior, 4)
+    misfits = {}
+    for group, statement in zip(model.groups, model.problem.statements, strict=True):
+        value = group.relation.value(group.project(posterior.mean), group.parameters, group.points)
+        misfits[group.name] = (value - group.target) / group.sigma
+        if statement.sigma is not None and not statement.is_equation:
+            if statement.noise is not None:
+                misfits.pop(group.name)
+            continue
+        misfit = float(np.sqrt(np.mean(misfits.pop(group.name) ** 2)))
         if misfit > CONTRADICTION:
             warnings.warn(
                 f"{group.name}: misses its values by {misfit:.3g} sigma (root mean square), so it contradicts the "
@@ -222,3 +257,4 @@ def advise(model: Model, belief: Belief, mean: Array) -> None:
                 AdviceWarning,
                 stacklevel=4,
             )
+    contradictions(misfits, 4)

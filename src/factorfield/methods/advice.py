@@ -1,0 +1,88 @@
+"""Advice in words: conditions that seem to be missing, unknown coefficients that nothing constrains."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.domain import TIME, Interval
+from factorfield.errors import AdviceWarning
+from factorfield.functions import coefficient_prior
+from factorfield.posterior import GaussianPosterior
+from factorfield.problem import Problem, Statement
+
+Array = NDArray[np.float64]
+SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
+UNMOVED = 0.95  # of the prior's standard deviation: what an unknown that was told nothing keeps
+
+
+def free_directions(problem: Problem, text: str, stacklevel: int) -> None:
+    """Warn of directions that stay with the prior, with the conditions that a classical solver would miss."""
+    missing = missing_conditions(problem)
+    named = f" (seen: {'; '.join(missing)})" if missing else ""
+    warnings.warn(
+        f"{text} settled by neither data nor equation and stay with the prior{named}; add observations, initial or "
+        "boundary conditions if the std is too large",
+        AdviceWarning, stacklevel=stacklevel + 1,
+    )  # fmt: skip
+
+
+def missing_conditions(problem: Problem) -> list[str]:
+    """Per field and axis, the conditions at its ends where they are fewer than its order there."""
+    found = []
+    for name in problem.fields:
+        for axis in problem.domain.names:
+            order = max(
+                dict(jet.orders).get(axis, 0)
+                for s in problem.statements if s.is_equation
+                for jet in (*s.relation.jets.values(),) if jet.field == name
+            )  # fmt: skip
+            if not order or not isinstance(problem.domain[axis], Interval):
+                continue
+            given = sum(
+                any(jet.field == name for jet in s.relation.jets.values()) and _at_an_end(problem, s, axis)
+                for s in problem.statements
+            )
+            if given < order:
+                where = f"at {axis} = {problem.domain[axis].lower:g}" if axis == TIME else f"at the ends of {axis}"
+                found.append(f"{given} of {order} conditions on {name} {where}")
+    return found
+
+
+def _at_an_end(problem: Problem, statement: Statement, axis: str) -> bool:
+    ends = (problem.domain[axis].lower, problem.domain[axis].upper)
+    if statement.points is not None:
+        return bool(np.any(np.isin(statement.points[axis], ends)))
+    return statement.face is not None and statement.face.get(axis) in ends
+
+
+def contradictions(misfits: Mapping[str, Array], stacklevel: int) -> None:
+    """Warn of conditions whose chi-square, by the user's own sigmas, is far beyond chance."""
+    missed = []
+    for name, misfit in misfits.items():
+        if float(misfit @ misfit) > len(misfit) + SURPRISE * np.sqrt(2.0 * len(misfit)) + 3.0:
+            missed.append(f"{name} by {np.sqrt(np.mean(misfit**2)):.3g} sigma (root mean square over {len(misfit)})")
+    if missed:
+        warnings.warn(
+            f"values are missed by more than chance: {'; '.join(missed)}. They contradict each other or the equation, "
+            "or their sigma is too small",
+            AdviceWarning, stacklevel=stacklevel + 1,
+        )  # fmt: skip
+
+
+def unconstrained(problem: Problem, posterior: GaussianPosterior, stacklevel: int) -> None:
+    """Warn of unknown coefficients whose posterior is their prior."""
+    std = posterior.weight_std
+    for name in problem.unknowns:
+        at = posterior.representation.latents[name].start
+        mean, variance = coefficient_prior(problem, name)
+        sd = float(np.sqrt(variance))
+        if std[at] > UNMOVED * sd and abs(posterior.mean[at] - mean) < 0.3 * sd:
+            warnings.warn(
+                f"nothing constrains the unknown {name!r}: its posterior is its prior; add observations that depend on "
+                "it, or give its value",
+                AdviceWarning, stacklevel=stacklevel + 1,
+            )  # fmt: skip

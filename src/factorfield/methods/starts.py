@@ -1,0 +1,60 @@
+"""Several starts of a nonlinear search for unknown coefficients: do they end at the same place?
+
+A Gaussian belief has one mode. Where starts spread over the prior end at different ones, the user has to know.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from factorfield.errors import AdviceWarning
+from factorfield.functions import coefficient_prior
+from factorfield.problem import Problem
+
+Array = NDArray[np.float64]
+APART = 3.0  # standard deviations of the difference between two ends
+RIVAL = 10.0  # nats by which another end may be less probable and still deserve a warning
+
+
+def start_values(problem: Problem, count: int) -> list[dict[str, float]]:
+    """Values of the unknowns' latents: the prior's own mean first, then evenly over its quantiles, shuffled."""
+    rng = np.random.default_rng(0)
+    starts: list[dict[str, float]] = [{} for _ in range(count)]
+    for name in problem.unknowns:
+        mean, variance = coefficient_prior(problem, name)
+        levels = rng.permutation((np.arange(count - 1) + 0.5) / max(count - 1, 1))
+        for start, level in zip(starts[1:], levels, strict=True):
+            start[name] = mean + float(np.sqrt(variance) * special.ndtri(level))
+    return starts
+
+
+def best_of(ends: Sequence[tuple[float, dict[str, dict[str, Any]]]], stacklevel: int) -> tuple[int, str]:
+    """The most probable end of (negative log density, parameters), and what to say about the others."""
+    usable = [merit if np.isfinite(merit) else np.inf for merit, _ in ends]
+    best = int(np.argmin(usable))
+    others: list[tuple[float, str]] = []
+    for merit, parameters in ends:
+        for name, value in parameters.items():
+            chosen = ends[best][1][name]
+            if abs(value["mean"] - chosen["mean"]) > APART * np.hypot(value["std"], chosen["std"]):
+                others.append((merit - usable[best], f"{name} = {value['mean']:.3g}"))
+                break
+    if not others:
+        return best, f"all {len(ends)} starts end at the same place"
+    gap, text = min(others)
+    said = (
+        f"{len(others)} of {len(ends)} starts end elsewhere, the best of them at {text}, {gap:.3g} nats less probable"
+    )
+    if gap < RIVAL:
+        warnings.warn(
+            f"the posterior has more than one mode: {said}; std describes the best one only. Add observations or a "
+            "narrower prior",
+            AdviceWarning, stacklevel=stacklevel + 1,
+        )  # fmt: skip
+    return best, said

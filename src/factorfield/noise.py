@@ -1,0 +1,126 @@
+"""Measurement noise that is not Gaussian, met by moment matching: each value keeps a Gaussian stand-in.
+
+Where the rest of the graph believes N(m, v) about what was measured (the cavity), the product with the true likelihood
+has moments that a Gaussian stand-in for this one value reproduces (expectation propagation, as the paper's messages).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import trapezoid
+
+from factorfield.errors import expected
+
+Array = NDArray[np.float64]
+NODES = 161  # of the quadrature, around the cavity and again around the value
+REACH = 9.0  # standard deviations
+LEAST_PRECISION = 1e-6  # of the cavity's
+WEAKEST = 0.25  # of the precision about the value itself, below which matching variances is given up
+
+
+class Noise(Protocol):
+    name: str
+
+    def log_likelihood(self, value: Array, target: Array, sigma: Array) -> Array: ...
+
+    def first_guess(self, target: Array, sigma: Array) -> tuple[Array, Array]: ...
+
+    def spread(self, sigma: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """value = truth + sigma * t with `dof` degrees of freedom: outliers are expected, and then hardly count."""
+
+    dof: float = 4.0
+    name = "student-t"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.dof) and self.dof > 0.0):
+            raise expected("degrees of freedom dof > 0", self.dof, "ff.StudentT(dof=4)")
+
+    def log_likelihood(self, value: Array, target: Array, sigma: Array) -> Array:
+        return -0.5 * (self.dof + 1.0) * np.log1p(((value - target) / sigma) ** 2 / self.dof)
+
+    def first_guess(self, target: Array, sigma: Array) -> tuple[Array, Array]:
+        return target, 1.5 * sigma
+
+    def spread(self, sigma: float) -> float:
+        """Standard deviation of a value about the truth; infinite for heavy tails."""
+        return sigma * float(np.sqrt(self.dof / (self.dof - 2.0))) if self.dof > 2.0 else float("inf")
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """log(value) = log(truth) + sigma * N(0, 1): sigma is relative, values and truth are positive."""
+
+    name = "log-normal"
+
+    def log_likelihood(self, value: Array, target: Array, sigma: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(value > 0.0, -0.5 * ((np.log(value) - np.log(target)) / sigma) ** 2, -np.inf)
+
+    def first_guess(self, target: Array, sigma: Array) -> tuple[Array, Array]:
+        return target, target * sigma
+
+    def spread(self, sigma: float) -> float:
+        return float("nan")  # depends on the truth
+
+
+KINDS = {"student-t": StudentT, "log-normal": LogNormal}
+
+
+def noise_spec(noise: object) -> Any:
+    """What a file holds of it."""
+    return [noise.name, noise.dof] if isinstance(noise, StudentT) else getattr(noise, "name", noise)
+
+
+def noise_from_spec(spec: Any) -> Any:
+    return StudentT(spec[1]) if isinstance(spec, list) else spec
+
+
+def checked_noise(noise: object, target: Array, sigma: object, what: str) -> Noise | None:
+    """What an observation's `noise` means; None for Gaussian."""
+    if noise == "gaussian" or noise is None:
+        return None
+    kind = KINDS[noise]() if isinstance(noise, str) and noise in KINDS else noise
+    if not isinstance(kind, StudentT | LogNormal):
+        raise expected("noise 'gaussian', 'student-t', 'log-normal', or ff.StudentT(dof=...)", noise, "'student-t'")
+    if sigma is None:
+        raise expected(f"a sigma for {kind.name} noise ({what})", "none", "sigma=0.1")
+    if isinstance(kind, LogNormal) and np.any(target <= 0.0):
+        raise expected(f"positive values with log-normal noise ({what})", f"{target.min():g}", "noise='gaussian'")
+    return kind
+
+
+def matched(
+    noise: Noise, target: Array, sigma: Array, cavity_mean: Array, cavity_variance: Array
+) -> tuple[Array, Array]:
+    """Mean and precision of the Gaussian that stands in for each value's likelihood.
+
+    A likelihood that would widen the belief (the tail of an outlier) has no such Gaussian; one about the value itself
+    then pulls the mean as far as it should go.
+    """
+    width = np.sqrt(cavity_variance)
+    guess, reach = noise.first_guess(target, sigma)
+    steps = np.linspace(-REACH, REACH, NODES)
+    nodes = np.concatenate([cavity_mean[:, None] + width[:, None] * steps, guess[:, None] + reach[:, None] * steps], 1)
+    nodes = np.sort(nodes, axis=1)
+    level = noise.log_likelihood(nodes, target[:, None], sigma[:, None])
+    level = level - 0.5 * ((nodes - cavity_mean[:, None]) / width[:, None]) ** 2
+    density = np.exp(level - level.max(axis=1, keepdims=True))
+    mass = trapezoid(density, nodes, axis=1)
+    mean = trapezoid(density * nodes, nodes, axis=1) / mass
+    variance = trapezoid(density * (nodes - mean[:, None]) ** 2, nodes, axis=1) / mass
+    precision = 1.0 / variance - 1.0 / cavity_variance
+    pull = (mean - cavity_mean) / cavity_variance
+    gap = guess - mean
+    outside = np.where(np.abs(gap) > 1e-9 * reach, pull / np.where(gap == 0.0, 1.0, gap), 0.0)
+    outside = np.maximum(outside, LEAST_PRECISION / cavity_variance)
+    proper = precision > WEAKEST * outside
+    centre = np.where(proper, mean + pull / np.where(proper, precision, 1.0), guess)
+    return centre, np.where(proper, precision, outside)
