@@ -91,7 +91,7 @@ def test_a_good_problem_is_understood() -> None:
     )
     assert problem.fields == ("u",) and problem.constants == {"b": 0.4}
     assert [s.name for s in problem.statements] == [
-        "equation", "observations of u", "initial: u = sin(2*pi*x)", "boundary: u_x = 0",
+        "equation", "observations of u", "initial: u = sin(2*pi*x)", "boundary x = 0: u_x = 0",
     ]  # fmt: skip
 
 
