@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.basis import Departure
-from factorfield.domain import TIME
+from factorfield.domain import TIME, Interval
 from factorfield.methods.chain_setup import DEGREE_LEAST, MOST_WEIGHTS, Setup
 
 Array = NDArray[np.float64]
 RESOLVED = 3e-5  # the last modes may carry this share of the field's scale
 GROWTH = 1.5
+MOST_POLYNOMIALS = (
+    30  # along an interval: rates of the fastest grow with the fourth power, and windows shrink with them
+)
 
 
 class Unresolved(Exception):
@@ -54,4 +57,6 @@ def grown(setup: Setup, axis: str) -> dict[str, int] | None:
     if GROWTH * across * (DEGREE_LEAST + 1) > MOST_WEIGHTS:
         return None
     counts = {name: setup.settings["modes"][name] for name in setup.growing}
+    if isinstance(setup.problem.domain[axis], Interval) and counts[axis] >= MOST_POLYNOMIALS:
+        return None
     return {**counts, axis: math.ceil(GROWTH * counts[axis])}

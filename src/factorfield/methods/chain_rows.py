@@ -70,20 +70,17 @@ def is_equation(group: FactorGroup) -> bool:
     return group.name.startswith("equation")
 
 
-def projected(group: FactorGroup, values: Array, projection: Array | None) -> Array:
-    """Values at an equation's points (instants x places, ...) seen through the modes that the basis holds.
-
-    Products of modes make frequencies that the basis has no weights for: pointwise residuals there could never vanish,
-    and would bend the modes that are held (Galerkin instead of collocation; the same where no products occur).
-    """
-    if projection is None or not is_equation(group):
+def projected(group: FactorGroup, values: Array, projection: Mapping[str, Array]) -> Array:
+    """Values at an equation's points (instants x places, ...) seen through its modes (chain_projection.py)."""
+    if group.name not in projection:
         return values
-    table = values.reshape(-1, projection.shape[1], *values.shape[1:])
-    seen = table @ projection.T if table.ndim == 2 else np.matmul(projection, table)
+    through = projection[group.name]
+    table = values.reshape(-1, through.shape[1], *values.shape[1:])
+    seen = table @ through.T if table.ndim == 2 else np.matmul(through, table)
     return np.ascontiguousarray(seen).reshape(-1, *values.shape[1:])
 
 
-def linear_misfit(group: FactorGroup, weights: Array, projection: Array | None) -> tuple[Array, Array]:
+def linear_misfit(group: FactorGroup, weights: Array, projection: Mapping[str, Array]) -> tuple[Array, Array]:
     """(value - target) / sigma at the weights, and its derivative."""
     line = linearise(group.relation, group.project(weights), None, group.parameters, group.points)
     rows = group.pull_back(line.slopes / group.sigma[:, None], len(weights))
@@ -91,7 +88,7 @@ def linear_misfit(group: FactorGroup, weights: Array, projection: Array | None) 
     return projected(group, misfit, projection), projected(group, rows, projection)
 
 
-def whitened(groups: list[FactorGroup], weights: Array, projection: Array | None) -> tuple[Array, Array]:
+def whitened(groups: list[FactorGroup], weights: Array, projection: Mapping[str, Array]) -> tuple[Array, Array]:
     """Linearised factors at `weights` as rows w = target +- 1."""
     rows, targets = [np.zeros((0, len(weights)))], [np.zeros(0)]
     for group in groups:
@@ -118,8 +115,7 @@ def plain_blocks(setup: Setup, lower: float, upper: float) -> Iterator[tuple[NDA
     What `whitened` gives for the equation's groups, without ever building the rows of all frequencies: on a tensor
     grid they are Kronecker products of features in time and of projected features in space.
     """
-    projection = setup.projection
-    assert projection is not None
+    projection = next(iter(setup.projection.values()))
     representation = window_representation(setup.representation, lower, upper)
     grid = {TIME: instants_of(representation, lower, upper), **setup.points}
     constants = setup.problem.constants

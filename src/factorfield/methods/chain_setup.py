@@ -21,6 +21,7 @@ from factorfield.errors import expected
 from factorfield.factors import FactorGroup
 from factorfield.latent import LatentRelation
 from factorfield.links import Belief
+from factorfield.methods.chain_projection import projections
 from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale, unknown_prior
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, coefficient_form, field_form
@@ -55,7 +56,7 @@ class Setup:
     noise: Mapping[str, float]
     scale: float
     points: Mapping[str, Array]  # collocation along the space axes
-    projection: Array | None  # from places to the modes held, orthonormal rows
+    projection: Mapping[str, Array]  # of each equation, from places to the modes it is seen through
     tails: Mapping[str, Tail]
     informative: NDArray[np.int64]  # entries of the state that the prior leaves open
     is_linear: bool
@@ -125,11 +126,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         size, axis = families[name].size, problem.domain[name]
         even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
-    projection = None
-    if problem.domain.space and all(isinstance(problem.domain[name], Periodic) for name in problem.domain.space):
-        projection = np.ones((1, 1))
-        for name in problem.domain.space:
-            projection = np.kron(projection, np.linalg.qr(families[name](points[name]))[0].T)
+    projection = projections(problem, families, points)
     least = ROUNDING * scale * max(_fastest(problem, counts), 1.0 / horizon.length)
     sigma, noise = _sigmas(problem, scale, spectra, counts, least)
     estimated = tuple(
@@ -153,8 +150,10 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         for s in problem.statements
     )
     standing = [s for s in problem.statements if stands(s)]
+    space = [problem.domain[name] for name in problem.domain.space]
+    periodic = bool(space) and all(isinstance(axis, Periodic) for axis in space)
     plain = (
-        is_linear and projection is not None and autonomous and not problem.unknowns
+        is_linear and periodic and autonomous and not problem.unknowns
         and all(s.face is None and not _varies(relations[s.name], problem) for s in standing)
     )  # fmt: skip
     grows = (started and not spectra) or (bool(spectra) and not plain)
