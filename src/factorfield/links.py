@@ -183,10 +183,12 @@ def components(rows: Array, end: Array, rest: Indices, state: Indices) -> list[t
     linked = size > 1e-12 * size.max(axis=1, initial=0.0, keepdims=True)
     if np.count_nonzero(linked) > 0.5 * linked.size:
         return [(np.arange(len(rest)), np.arange(len(state)), np.arange(len(rows)))]
-    pattern = sparse.csr_matrix(np.vstack([linked, end != 0.0]))
+    # most rows speak of the same weights as others: a graph of the distinct patterns is far smaller
+    _, first, kind = np.unique(np.packbits(linked, axis=1), axis=0, return_index=True, return_inverse=True)
+    pattern = sparse.csr_matrix(np.vstack([linked[first], end != 0.0]))
     joint = sparse.bmat([[None, pattern], [pattern.T, None]])
     _, label = csgraph.connected_components(joint, directed=False)
-    of_rows, of_rest = label[: len(rows)], label[pattern.shape[0] + rest]
+    of_rows, of_rest = label[kind.ravel()], label[pattern.shape[0] + rest]
     of_state = label[pattern.shape[0] + state]
     return [
         (np.flatnonzero(of_rest == number), np.flatnonzero(of_state == number), np.flatnonzero(of_rows == number))

@@ -15,6 +15,7 @@ from factorfield.domain import TIME, Interval
 from factorfield.equation import evaluate_coefficient
 from factorfield.factors import FactorGroup, build_group, linearise, times
 from factorfield.methods.chain_setup import Setup, length_of, stands
+from factorfield.methods.chain_tensor import GridGroup, grid_group
 from factorfield.representation import Representation
 
 Array = NDArray[np.float64]
@@ -58,8 +59,12 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool, standin
             axes = {name: np.array([face[name]]) if name in face else x for name, x in setup.points.items()}
             axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
             where = problem.domain.tensor(axes)
-        relation = representation.read(statement.relation)
-        group = build_group(statement.name, relation, representation, where, target, sigma, problem.constants)
+        if statement.name in setup.projection:
+            through = setup.projection[statement.name]
+            group: FactorGroup = grid_group(statement, representation, axes, where, sigma, problem.constants, through)
+        else:
+            relation = representation.read(statement.relation)
+            group = build_group(statement.name, relation, representation, where, target, sigma, problem.constants)
         groups.append(group)
         if everywhere and setup.autonomous:
             setup.rows[known] = group
@@ -70,29 +75,28 @@ def is_equation(group: FactorGroup) -> bool:
     return group.name.startswith("equation")
 
 
-def projected(group: FactorGroup, values: Array, projection: Mapping[str, Array]) -> Array:
-    """Values at an equation's points (instants x places, ...) seen through its modes (chain_projection.py)."""
-    if group.name not in projection:
+def projected(group: FactorGroup, values: Array) -> Array:
+    """Values at an equation's points (instants x places) seen through its modes (chain_projection.py)."""
+    if not isinstance(group, GridGroup):
         return values
-    through = projection[group.name]
-    table = values.reshape(-1, through.shape[1], *values.shape[1:])
-    seen = table @ through.T if table.ndim == 2 else np.matmul(through, table)
-    return np.ascontiguousarray(seen).reshape(-1, *values.shape[1:])
+    return (values.reshape(-1, group.through.shape[1]) @ group.through.T).ravel()
 
 
-def linear_misfit(group: FactorGroup, weights: Array, projection: Mapping[str, Array]) -> tuple[Array, Array]:
+def linear_misfit(group: FactorGroup, weights: Array) -> tuple[Array, Array]:
     """(value - target) / sigma at the weights, and its derivative."""
     line = linearise(group.relation, group.project(weights), None, group.parameters, group.points)
-    rows = group.pull_back(line.slopes / group.sigma[:, None], len(weights))
     misfit = (line.value - group.target) / group.sigma
-    return projected(group, misfit, projection), projected(group, rows, projection)
+    slopes = line.slopes / group.sigma[:, None]
+    if isinstance(group, GridGroup):
+        return projected(group, misfit), group.seen_rows(slopes, len(weights))
+    return misfit, group.pull_back(slopes, len(weights))
 
 
-def whitened(groups: list[FactorGroup], weights: Array, projection: Mapping[str, Array]) -> tuple[Array, Array]:
+def whitened(groups: list[FactorGroup], weights: Array) -> tuple[Array, Array]:
     """Linearised factors at `weights` as rows w = target +- 1."""
     rows, targets = [np.zeros((0, len(weights)))], [np.zeros(0)]
     for group in groups:
-        misfit, block = linear_misfit(group, weights, projection)
+        misfit, block = linear_misfit(group, weights)
         rows.append(block)
         targets.append(times(block, weights) - misfit)
     return np.concatenate(rows), np.concatenate(targets)

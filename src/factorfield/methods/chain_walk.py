@@ -169,7 +169,7 @@ class Walk:
         if not self.setup.autonomous:
             return self._segment(groups, centre, lower, upper)
         labels = [group for group in groups if group.name not in self.setup.standing]
-        rows, target = whitened(labels, centre, {})
+        rows, target = whitened(labels, centre)
         if np.any(rows[:, self.rest] != 0.0):
             if self.setup.plain:
                 groups = window_groups(self.setup, lower, upper, len(self.edges) == 1)
@@ -224,7 +224,7 @@ class Walk:
         return weights
 
     def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
-        rows, target = whitened(groups, weights, self.setup.projection)
+        rows, target = whitened(groups, weights)
         self.factorisations += 1
         return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self._end(lower, upper))
 
@@ -278,7 +278,7 @@ class Walk:
         spread = self.setup.spread[self.rest]
         merit = self._merit(groups, weights, place)
         for _ in range(self.most_iterations):
-            parts = [linear_misfit(group, weights, self.setup.projection) for group in groups]
+            parts = [linear_misfit(group, weights) for group in groups]
             slopes = np.concatenate([rows[:, self.rest] for _, rows in parts])
             misfit = np.concatenate([own for own, _ in parts])
             curvature = slopes.T @ slopes
@@ -325,7 +325,7 @@ class Walk:
     def _labels(self, groups: list[FactorGroup], weights: Array) -> Message:
         """What linear factors say about the state alone."""
         labels = [g for g in groups if g.relation.is_linear and not is_equation(g)]
-        rows, target = whitened(labels, weights, {})
+        rows, target = whitened(labels, weights)
         alone = ~np.any(rows[:, self.rest] != 0.0, axis=1)
         return Message(rows[alone][:, self.state], target[alone])
 
@@ -341,7 +341,7 @@ class Walk:
 
     def _misfit(self, group: FactorGroup, weights: Array) -> Array:
         value = group.relation.value(group.project(weights), group.parameters, group.points)
-        return projected(group, (value - group.target) / group.sigma, self.setup.projection)
+        return projected(group, (value - group.target) / group.sigma)
 
     # -- backward
 

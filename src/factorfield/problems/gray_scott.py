@@ -1,7 +1,7 @@
 """Gray-Scott u_t = 4e-4 u_xx - u v^2 + F (1 - u), v_t = 2e-4 v_xx + u v^2 - (F + k) v: a spot of v that feeds on u.
 
-Domain x in [0, 1), t in [0, 40], periodic, from a smooth spot. Truth: 96 points in space, derivatives by FFT, scipy's DOP853 at
-rtol 1e-10 in time, accurate to about 1e-9. Good values: F = 0.04, k = 0.06 and near them.
+Domain x in [0, 1), t in [0, 40], periodic, from a smooth spot. Truth: 96 points in space with derivatives by FFT,
+scipy's DOP853 at rtol 1e-10 in time, accurate to about 1e-9. Good values: F = 0.04, k = 0.06 and near them.
 """
 
 from __future__ import annotations

@@ -50,12 +50,12 @@ def polynomials(diffusion: float, rate: float, degree: int = DEGREE, rtol: float
     run = solve_ivp(slope, (0.0, HORIZON), first, "Radau", t_eval=times, rtol=rtol, atol=rtol, jac=jacobian)
     values = np.zeros((2, degree + 1, len(times)))
     values[:, 0], values[:, 1:-1] = 1.0, run.y.reshape(2, degree - 1, -1)
-    return times, np.linalg.solve(features, values)
+    return times, np.asarray(np.linalg.solve(features, values), float)
 
 
-def fields(diffusion: float, rate: float, x: Array, **accuracy: float) -> tuple[Array, Array]:
+def fields(diffusion: float, rate: float, x: Array, **accuracy: Any) -> tuple[Array, Array]:
     """Times, and a and b there at places x: (2, times, places)."""
-    times, coefficients = polynomials(diffusion, rate, **accuracy)  # type: ignore[arg-type]
+    times, coefficients = polynomials(diffusion, rate, **accuracy)
     features = chebyshev.chebvander(2.0 * x - 1.0, coefficients.shape[1] - 1)
     return times, np.asarray((features @ coefficients).transpose(0, 2, 1))
 
