@@ -1,7 +1,7 @@
 """Fisher-KPP in two dimensions, u_t = nu (u_xx + u_yy) + rho u (1 - u): uneven patches spread and saturate at 1.
 
 Domain x, y in [0, 1), t in [0, 1], periodic. Truth: Strang splitting with Richardson extrapolation on 64 x 64 cells
-(`data.reference.fisher_kpp`, step 5e-3), accurate to about 1e-8. Good values: nu = 0.005, rho = 5; 8 frequencies
+(`data.reference.fisher_kpp`, step 1e-2), accurate to about 1e-8. Good values: nu = 0.005, rho = 5; 8 frequencies
 per axis hold the field to about 4e-6.
 """
 
@@ -17,7 +17,7 @@ from factorfield.problem import Problem
 from factorfield.problems._gallery import Array, Fields, start, truth_on
 from factorfield.problems._initial_value import finite_number
 
-CELLS, STEP = 64, 5e-3
+CELLS, STEP = 64, 1e-2
 TEXT = "u = 0.3 + 0.15*sin(2*pi*x)*cos(2*pi*y) + 0.1*cos(4*pi*x + 2*pi*y)"
 
 
