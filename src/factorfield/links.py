@@ -82,6 +82,12 @@ class Belief:
         inverse = linalg.lapack.dtrtri(factor)[0]
         return Belief(self.mean + self.root @ shift, self.root @ inverse)
 
+    def standard(self, message: Message) -> Belief:
+        """The same, left in the coordinates where this belief was standard normal."""
+        size = self.root.shape[1]
+        gap = message.target - message.rows @ self.mean
+        return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ self.root, gap)
+
 
 @dataclass(frozen=True, eq=False)
 class Blocks:

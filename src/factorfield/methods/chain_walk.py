@@ -98,7 +98,7 @@ class Walk:
                 if level > MOST_HALVINGS:
                     raise self._too_fast(f"windows of at least 2^-{MOST_HALVINGS} of the horizon", error)
                 refused, patience = (before, 2 * patience) if doubled else (refused, patience)
-                doubled, error = False, before
+                doubled, error, waited = False, before, 0
                 continue
             arrival = self._accept(upper)
             position += 1
@@ -108,9 +108,9 @@ class Walk:
             bold = self._watched and self.setup.changing
             ready = 0.01 if bold else 2.0 ** (1 - int(self.setup.settings["degree"]))
             waited = 0 if doubled else waited + 1
-            due = self.setup.speaks_later and waited >= patience  # the error may not be what the length makes it
-            small = error < min(ready, 0.1 * refused) or (due and error < 0.5)
-            doubled = small and position % 2 == 0 and level > 0 and position < cells
+            due = self.setup.speaks_later and waited >= patience and error < 0.5  # it may not be the length's doing
+            possible = position % 2 == 0 and level > 0 and position < cells
+            doubled = possible and (due or error < min(ready, 0.1 * refused))
             if doubled:
                 level, position, cells = level - 1, position // 2, cells // 2
             if self.report is not None:
@@ -249,7 +249,7 @@ class Walk:
         """
         weights = np.zeros(len(self.order))
         weights[self.state] = arrival.mean
-        standard = _standard(arrival, self._labels(groups, weights))  # begin where the labels are, not at the prior
+        standard = arrival.standard(self._labels(groups, weights))  # begin where the labels are, not at the prior
         place = standard.mean
         weights[self.state] = arrival.mean + arrival.root @ place
         weights, merit = self._followed(groups, weights, place)
@@ -261,7 +261,7 @@ class Walk:
         for _ in range(self.most_iterations):
             link = self._segment(groups, weights, lower, upper)
             self.iterations += 1
-            standard = _standard(arrival, link.message)
+            standard = arrival.standard(link.message)
             start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
             step = self._weights(start, link) - weights, standard.mean - place
             weights, place, value = self._searched(groups, weights, place, step, merit)
@@ -330,9 +330,8 @@ class Walk:
         return Message(rows[alone][:, self.state], target[alone])
 
     def _merit(self, groups: list[FactorGroup], weights: Array, place: Array) -> float:
-        total = 0.5 * float(place @ place) + 0.5 * float(
-            np.sum((weights[self.rest] / self.setup.spread[self.rest]) ** 2)
-        )
+        departure = weights[self.rest] / self.setup.spread[self.rest]
+        total = 0.5 * float(place @ place) + 0.5 * float(departure @ departure)
         with np.errstate(over="ignore", invalid="ignore"):
             for group in groups:
                 misfit = self._misfit(group, weights)
@@ -393,10 +392,3 @@ class Walk:
             beliefs[index] = arrival * self.links[index].message
             arrival = carried(beliefs[index], self.links[index])
         return moved
-
-
-def _standard(belief: Belief, message: Message) -> Belief:
-    """A belief conditioned on a message, in the coordinates where it was standard normal."""
-    size = belief.root.shape[1]
-    gap = message.target - message.rows @ belief.mean
-    return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ belief.root, gap)
