@@ -19,11 +19,13 @@ NOISE = {"lotka-volterra": 2.0}  # of fields whose size is not about 1
 FORWARD = (
     "heat", "advection", "fisher-kpp", "advection-diffusion", "burgers", "allen-cahn", "wave", "klein-gordon", "kdv",
     "kuramoto-sivashinsky", "schroedinger", "poisson", "poisson-2d", "helmholtz-2d", "heat-2d", "lotka-volterra",
+    "gray-scott", "fisher-kpp-2d",
 )  # fmt: skip
 UNKNOWN: dict[str, dict[str, float]] = {
     "reaction-coefficient": {"k": 2.0},
     "wave-speed": {"c": 1.3},
     "fisher-kpp-rates": {"nu": 0.02, "rho": 3.0},
+    "reaction-inverse": {"D": 2.0, "k": 0.1},
 }
 
 

@@ -57,7 +57,7 @@ def one_joint_solve(
         own[rest, width + k * count + np.arange(count)] = 1.0
         maps.append(own)
         groups = window_groups(setup, edges[k], edges[k + 1], k == 0)
-        block, target = whitened(groups, np.zeros(width + count), setup.projection)
+        block, target = whitened(groups, np.zeros(width + count))
         rows.append(block @ own)
         targets.append(target)
         to_state = end_map(window_representation(setup.representation, edges[k], edges[k + 1])) @ own

@@ -16,6 +16,7 @@ CASES = [
     ("helmholtz-2d", 1e-4, 0.0),
     ("lotka-volterra", 1e-6, 0.0),
     ("burgers", 1e-5, 0.0),
+    ("gray-scott", 1e-5, 0.0),
 ]
 
 
@@ -41,7 +42,9 @@ def test_intervals_of_noisy_populations_cover_over_draws() -> None:
     assert 0.75 < np.mean(covers) < 0.99
 
 
-@pytest.mark.parametrize("name", ["kdv", "schroedinger", "heat-2d", "burgers", "klein-gordon", "wave"])
+@pytest.mark.parametrize(
+    "name", ["kdv", "schroedinger", "heat-2d", "burgers", "klein-gordon", "wave", "gray-scott", "fisher-kpp-2d"]
+)
 def test_truths_satisfy_their_equations(name: str) -> None:
     """Central differences of the exact solution, put into the equation as the package reads it."""
     problem = ff.problems.get(name)
@@ -135,5 +138,23 @@ def test_a_density_that_is_nowhere_finite_is_one_line() -> None:
 def test_inverse_problems_find_their_coefficients(name: str, truths: dict[str, float]) -> None:
     solution = ff.solve(ff.problems.get(name, seed=5))
     for coefficient, truth in truths.items():
+        found = solution.parameters[coefficient]
+        assert abs(found["mean"] - truth) < 4 * found["std"] and found["std"] < 0.1 * truth
+
+
+def test_two_dimensions_with_few_modes() -> None:
+    problem = ff.problems.get("fisher-kpp-2d", nu=0.02)
+    solution = ff.solve(problem, modes={"x": 5, "y": 5})
+    assert solution.status == "converged"
+    field = solution.predict(x=problem.truth.x, y=problem.truth.y, t=problem.truth.t)
+    scores = ff.metrics.score(field, problem.truth)
+    assert scores["relative_l2"] < 1e-5 and np.all(field["std"] > 0.0)
+
+
+def test_a_reaction_whose_start_and_ends_disagree_gives_its_coefficients() -> None:
+    """The ends hold 1 and 0 from the first moment on, the start bends there: polynomials cannot follow the corner."""
+    with pytest.warns(ff.AdviceWarning, match="modes along x still carry"):
+        solution = ff.solve(ff.problems.get("reaction-inverse", seed=1), modes={"x": 16}, degree=8)
+    for coefficient, truth in {"D": 2.0, "k": 0.1}.items():
         found = solution.parameters[coefficient]
         assert abs(found["mean"] - truth) < 4 * found["std"] and found["std"] < 0.1 * truth

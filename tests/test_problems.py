@@ -12,6 +12,8 @@ import factorfield as ff
 from factorfield.data import reference
 from factorfield.data.initial import pdebench_wave, smooth_field
 from factorfield.data.pdebench import read_row
+from factorfield.domain import Periodic
+from factorfield.problems import fisher_kpp_2d, gray_scott, reaction_inverse
 
 LABELLED = ["advection", "fisher-kpp", "heat"]  # their data are labels of the initial field
 MEASURED = ["hare-lynx"]  # real data: no truth, no noise to draw
@@ -87,6 +89,28 @@ def test_fisher_reference_is_fourth_order_and_exact_for_flat_fields() -> None:
     assert errors[0] / errors[1] == pytest.approx(16.0, rel=0.25)
     default = reference.fisher_kpp(start, 0.1, 5.0, times)
     assert np.abs(default - finest).max() < 1e-8
+
+
+def test_reference_fields_are_as_accurate_as_they_say() -> None:
+    """Against the same on finer grids with smaller tolerances."""
+    t = np.linspace(0.0, 40.0, 5)
+    coarse = gray_scott.fields(0.04, 0.06, Periodic(0.0, 1.0).cells(gray_scott.CELLS), t)
+    fine = gray_scott.fields(0.04, 0.06, Periodic(0.0, 1.0).cells(3 * gray_scott.CELLS // 2), t, rtol=1e-11)
+    spectra = [np.fft.rfft(values)[..., :32] / values.shape[-1] for values in (coarse, fine)]
+    shift = np.exp(2j * np.pi * np.arange(32) * 0.5 * (1 / gray_scott.CELLS - 1 / (3 * gray_scott.CELLS // 2)))
+    assert np.abs(spectra[0] - spectra[1] * shift).max() < 1e-8  # the two grids begin half a cell from 0
+    places = np.linspace(0.0, 1.0, 21)
+    coarse = reaction_inverse.fields(2.0, 0.1, places)[1]
+    fine = reaction_inverse.fields(2.0, 0.1, places, degree=96, rtol=1e-11)[1]
+    assert np.abs(coarse - fine).max() < 1e-8
+    times = np.linspace(0.0, 1.0, 3)
+    starts = []
+    for cells in (64, 192):
+        x = Periodic(0.0, 1.0).cells(cells)
+        starts.append(fisher_kpp_2d.initial(dict(zip("xy", np.meshgrid(x, x, indexing="ij"), strict=True)))["u"])
+    rough = reference.fisher_kpp(starts[0], 0.005, 5.0, times, step=fisher_kpp_2d.STEP)
+    smooth = reference.fisher_kpp(starts[1], 0.005, 5.0, times, step=0.5 * fisher_kpp_2d.STEP)
+    assert np.abs(rough - smooth[:, 1::3, 1::3]).max() < 1e-8
 
 
 def test_generated_waves_are_reproducible_and_of_the_stated_kind() -> None:

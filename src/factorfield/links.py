@@ -82,6 +82,12 @@ class Belief:
         inverse = linalg.lapack.dtrtri(factor)[0]
         return Belief(self.mean + self.root @ shift, self.root @ inverse)
 
+    def standard(self, message: Message) -> Belief:
+        """The same, left in the coordinates where this belief was standard normal."""
+        size = self.root.shape[1]
+        gap = message.target - message.rows @ self.mean
+        return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ self.root, gap)
+
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -183,10 +189,12 @@ def components(rows: Array, end: Array, rest: Indices, state: Indices) -> list[t
     linked = size > 1e-12 * size.max(axis=1, initial=0.0, keepdims=True)
     if np.count_nonzero(linked) > 0.5 * linked.size:
         return [(np.arange(len(rest)), np.arange(len(state)), np.arange(len(rows)))]
-    pattern = sparse.csr_matrix(np.vstack([linked, end != 0.0]))
+    # most rows speak of the same weights as others: a graph of the distinct patterns is far smaller
+    _, first, kind = np.unique(np.packbits(linked, axis=1), axis=0, return_index=True, return_inverse=True)
+    pattern = sparse.csr_matrix(np.vstack([linked[first], end != 0.0]))
     joint = sparse.bmat([[None, pattern], [pattern.T, None]])
     _, label = csgraph.connected_components(joint, directed=False)
-    of_rows, of_rest = label[: len(rows)], label[pattern.shape[0] + rest]
+    of_rows, of_rest = label[kind.ravel()], label[pattern.shape[0] + rest]
     of_state = label[pattern.shape[0] + state]
     return [
         (np.flatnonzero(of_rest == number), np.flatnonzero(of_state == number), np.flatnonzero(of_rows == number))
@@ -230,10 +238,3 @@ def inner(belief: Belief, link: Segment, future: Message) -> Belief:
     there = link.forward @ belief.mean + link.shift
     standard = Belief(np.zeros(2 * width), np.eye(2 * width)) * Message(seen, future.target - future.rows @ there)
     return Belief(mean + start @ standard.mean, start @ standard.root)
-
-
-def standardised(belief: Belief, message: Message) -> Belief:
-    """A belief conditioned on a message, in the coordinates where it was standard normal."""
-    size = belief.root.shape[1]
-    gap = message.target - message.rows @ belief.mean
-    return Belief(np.zeros(size), np.eye(size)) * Message(message.rows @ belief.root, gap)

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.basis import Departure
-from factorfield.domain import TIME
+from factorfield.domain import TIME, Interval
 from factorfield.methods.chain_setup import DEGREE_LEAST, MOST_WEIGHTS, Setup
 
 Array = NDArray[np.float64]
 RESOLVED = 3e-5  # the last modes may carry this share of the field's scale
-GROWTH = 1.5
+GROWTH, LEAST_GROWTH = 1.5, 1.2  # fewer more are not worth another beginning
+MOST_POLYNOMIALS = (
+    30  # along an interval: rates of the fastest grow with the fourth power, and windows shrink with them
+)
 
 
 class Unresolved(Exception):
@@ -48,10 +51,12 @@ def check(setup: Setup, weights: Array, time: float, at_start: dict[str, float])
 
 
 def grown(setup: Setup, axis: str) -> dict[str, int] | None:
-    """More modes along an axis, or None where a window would become too dear."""
+    """More modes along an axis, at most as many as a window can afford, or None where that is no gain."""
     basis = next(iter(setup.representation.latents.values())).basis
     across = basis.size // basis.families[TIME].size * len(setup.problem.fields)
-    if GROWTH * across * (DEGREE_LEAST + 1) > MOST_WEIGHTS:
-        return None
     counts = {name: setup.settings["modes"][name] for name in setup.growing}
-    return {**counts, axis: math.ceil(GROWTH * counts[axis])}
+    features = MOST_WEIGHTS // (DEGREE_LEAST + 1) // (across // basis.families[axis].size)
+    interval = isinstance(setup.problem.domain[axis], Interval)
+    most = min(features - 1, MOST_POLYNOMIALS) if interval else (features - 1) // 2
+    more = min(math.ceil(GROWTH * counts[axis]), most)
+    return {**counts, axis: more} if more > LEAST_GROWTH * counts[axis] else None

@@ -15,6 +15,7 @@ from factorfield.domain import TIME, Interval
 from factorfield.equation import evaluate_coefficient
 from factorfield.factors import FactorGroup, build_group, linearise, times
 from factorfield.methods.chain_setup import Setup, length_of, stands
+from factorfield.methods.chain_tensor import GridGroup, grid_group
 from factorfield.representation import Representation
 from factorfield.stencil import part
 
@@ -59,11 +60,15 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool, standin
             axes = {name: np.array([face[name]]) if name in face else x for name, x in setup.points.items()}
             axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
             where = problem.domain.tensor(axes)
-        relation = representation.read(statement.relation)
-        stencil = part(statement.stencil, inside) if statement.points is not None else statement.stencil
-        group = build_group(
-            statement.name, relation, representation, where, target, sigma, problem.constants, stencil
-        )  # fmt: skip
+        if statement.name in setup.projection:
+            through = setup.projection[statement.name]
+            group: FactorGroup = grid_group(statement, representation, axes, where, sigma, problem.constants, through)
+        else:
+            relation = representation.read(statement.relation)
+            stencil = part(statement.stencil, inside) if statement.points is not None else statement.stencil
+            group = build_group(
+                statement.name, relation, representation, where, target, sigma, problem.constants, stencil
+            )  # fmt: skip
         groups.append(group)
         if everywhere and setup.autonomous:
             setup.rows[known] = group
@@ -74,32 +79,28 @@ def is_equation(group: FactorGroup) -> bool:
     return group.name.startswith("equation")
 
 
-def projected(group: FactorGroup, values: Array, projection: Array | None) -> Array:
-    """Values at an equation's points (instants x places, ...) seen through the modes that the basis holds.
-
-    Products of modes make frequencies that the basis has no weights for: pointwise residuals there could never vanish,
-    and would bend the modes that are held (Galerkin instead of collocation; the same where no products occur).
-    """
-    if projection is None or not is_equation(group):
+def projected(group: FactorGroup, values: Array) -> Array:
+    """Values at an equation's points (instants x places) seen through its modes (chain_projection.py)."""
+    if not isinstance(group, GridGroup):
         return values
-    table = values.reshape(-1, projection.shape[1], *values.shape[1:])
-    seen = table @ projection.T if table.ndim == 2 else np.matmul(projection, table)
-    return np.ascontiguousarray(seen).reshape(-1, *values.shape[1:])
+    return (values.reshape(-1, group.through.shape[1]) @ group.through.T).ravel()
 
 
-def linear_misfit(group: FactorGroup, weights: Array, projection: Array | None) -> tuple[Array, Array]:
+def linear_misfit(group: FactorGroup, weights: Array) -> tuple[Array, Array]:
     """(value - target) / sigma at the weights, and its derivative."""
     line = linearise(group.relation, group.project(weights), None, group.parameters, group.points)
-    rows = group.pull_back(line.slopes / group.sigma[:, None], len(weights))
     misfit = (line.value - group.target) / group.sigma
-    return projected(group, misfit, projection), projected(group, rows, projection)
+    slopes = line.slopes / group.sigma[:, None]
+    if isinstance(group, GridGroup):
+        return projected(group, misfit), group.seen_rows(slopes, len(weights))
+    return misfit, group.pull_back(slopes, len(weights))
 
 
-def whitened(groups: list[FactorGroup], weights: Array, projection: Array | None) -> tuple[Array, Array]:
+def whitened(groups: list[FactorGroup], weights: Array) -> tuple[Array, Array]:
     """Linearised factors at `weights` as rows w = target +- 1."""
     rows, targets = [np.zeros((0, len(weights)))], [np.zeros(0)]
     for group in groups:
-        misfit, block = linear_misfit(group, weights, projection)
+        misfit, block = linear_misfit(group, weights)
         rows.append(block)
         targets.append(times(block, weights) - misfit)
     return np.concatenate(rows), np.concatenate(targets)
@@ -122,8 +123,7 @@ def plain_blocks(setup: Setup, lower: float, upper: float) -> Iterator[tuple[NDA
     What `whitened` gives for the equation's groups, without ever building the rows of all frequencies: on a tensor
     grid they are Kronecker products of features in time and of projected features in space.
     """
-    projection = setup.projection
-    assert projection is not None
+    projection = next(iter(setup.projection.values()))
     representation = window_representation(setup.representation, lower, upper)
     grid = {TIME: instants_of(representation, lower, upper), **setup.points}
     constants = setup.problem.constants

@@ -23,6 +23,7 @@ from factorfield.factors import FactorGroup
 from factorfield.functions import coefficient_parts, coefficient_prior
 from factorfield.latent import LatentRelation
 from factorfield.links import Belief
+from factorfield.methods.chain_projection import projections
 from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
@@ -57,9 +58,10 @@ class Setup:
     noise: Mapping[str, float]
     scale: float
     points: Mapping[str, Array]  # collocation along the space axes
-    projection: Array | None  # from places to the modes held, orthonormal rows
+    projection: Mapping[str, Array]  # of each equation, from places to the modes it is seen through
     tails: Mapping[str, Tail]
     informative: NDArray[np.int64]  # entries of the state that the prior leaves open
+    field_states: int  # entries of the state that belong to fields; coefficients follow them
     is_linear: bool
     autonomous: bool
     plain: bool  # linear with constant coefficients on periodic axes: waves do not mix
@@ -70,9 +72,7 @@ class Setup:
     started: bool = False  # by a formula, not by labels
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
-    start: Mapping[str, float] = field(
-        default_factory=dict
-    )  # where the search for unknowns begins, if not at the prior
+    start: Mapping[str, float] = field(default_factory=dict)  # where a search begins that is not to start at the prior
     older: int = 0  # statements that an earlier solve knew already
     rows: dict[tuple[int, float], FactorGroup] = field(default_factory=dict)  # of equations, by length of the window
 
@@ -141,11 +141,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         size, axis = families[name].size, problem.domain[name]
         even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
-    projection = None
-    if problem.domain.space and all(isinstance(problem.domain[name], Periodic) for name in problem.domain.space):
-        projection = np.ones((1, 1))
-        for name in problem.domain.space:
-            projection = np.kron(projection, np.linalg.qr(families[name](points[name]))[0].T)
+    projection = projections(problem, families, points)
     least = ROUNDING * scale * max(_fastest(problem, counts), 1.0 / horizon.length)
     sigma, noise = _sigmas(problem, scale, spectra, counts, least)
     estimated = tuple(
@@ -170,8 +166,10 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         for s in problem.statements
     )
     standing = [s for s in problem.statements if stands(s)]
+    space = [problem.domain[name] for name in problem.domain.space]
+    periodic = bool(space) and all(isinstance(axis, Periodic) for axis in space)
     plain = (
-        is_linear and projection is not None and autonomous and not problem.unknowns and not problem.functions
+        is_linear and periodic and autonomous and not problem.unknowns and not problem.functions
         and all(s.face is None and not _varies(relations[s.name], problem) for s in standing)
     )  # fmt: skip
     grows = (started and not spectra) or (bool(spectra) and not plain)
@@ -194,13 +192,14 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     given = frozenset(
         s.name for s in problem.statements if s.sigma is not None and s.noise is None and not s.is_equation
     )  # fmt: skip
-    coefficients = [i for name in problem.parameters if name in representation.latents
-                    for i in range(*representation.latents[name].block.indices(representation.size))]  # fmt: skip
-    informative = np.flatnonzero((spread[state] > 0.1 * scale) & ~np.isin(state, coefficients))
+    names = (*problem.unknowns, *problem.functions)
+    fields = len(state) - sum(representation.latents[name].basis.size for name in names)
+    informative = np.flatnonzero(spread[state][:fields] > 0.1 * scale)
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
-        is_linear, autonomous, plain, changing, later, level, settings, started, growing, estimated,
+        fields, is_linear, autonomous, plain, changing, later, level, settings, started, growing,
+        estimated,
     )  # fmt: skip
 
 

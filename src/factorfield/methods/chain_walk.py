@@ -20,7 +20,7 @@ from factorfield.chain_store import StoredBeliefs
 from factorfield.domain import TIME
 from factorfield.errors import ProblemError
 from factorfield.factors import FactorGroup
-from factorfield.links import Belief, Message, Segment, assembled, carried, inner, returned, segment, standardised
+from factorfield.links import Belief, Message, Segment, assembled, carried, inner, returned, segment
 from factorfield.methods import Report, chain_modes
 from factorfield.methods.chain_rows import (
     is_equation,
@@ -42,6 +42,7 @@ MET = 0.1  # sigmas by which an equation may be missed in a window that is short
 CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
 CLAIMED_COUPLED = 0.3  # the same where every window costs a factorisation
 SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
+PATIENCE = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
 SETTLED = 1e-3  # nats: a step that gains less has arrived
 
 
@@ -87,7 +88,7 @@ class Walk:
         level = self.setup.first_level
         position, cells = 0, 2**level  # time = lower + position / 2^level * horizon
         refused = np.inf  # error before the last window that proved too long
-        error, doubled = np.inf, False
+        error, doubled, waited, patience = np.inf, False, 0, PATIENCE
         while position < cells:
             upper = axis.upper if position + 1 == cells else axis.lower + (position + 1) / cells * horizon
             before, error = error, self._try(arrival, upper)
@@ -96,8 +97,8 @@ class Walk:
                 level, position, cells = level + 1, 2 * position, 2 * cells
                 if level > MOST_HALVINGS:
                     raise self._too_fast(f"windows of at least 2^-{MOST_HALVINGS} of the horizon", error)
-                refused = before if doubled else refused
-                doubled, error = False, before
+                refused, patience = (before, 2 * patience) if doubled else (refused, patience)
+                doubled, error, waited = False, before, 0
                 continue
             arrival = self._accept(upper)
             position += 1
@@ -106,7 +107,10 @@ class Walk:
             # waves that do not decay keep their window; else a longer one is tried if the equation's misfit is watched
             bold = self._watched and self.setup.changing
             ready = 0.01 if bold else 2.0 ** (1 - int(self.setup.settings["degree"]))
-            doubled = error < min(ready, 0.1 * refused) and position % 2 == 0 and level > 0 and position < cells
+            waited = 0 if doubled else waited + 1
+            due = self.setup.speaks_later and waited >= patience and error < 0.5  # it may not be the length's doing
+            possible = position % 2 == 0 and level > 0 and position < cells
+            doubled = possible and (due or error < min(ready, 0.1 * refused))
             if doubled:
                 level, position, cells = level - 1, position // 2, cells // 2
             if self.report is not None:
@@ -139,8 +143,8 @@ class Walk:
             start = arrival * link.message
             weights = self._weights(start, link)
         self._candidate = (start, link, weights, groups)
-        self._watched = self.setup.projection is not None and all(
-            is_equation(group) or np.all(group.points[TIME] <= lower) for group in groups or []
+        self._watched = bool(self.setup.projection) and all(
+            group.name in self.setup.standing or np.all(group.points[TIME] <= lower) for group in groups or []
         )
         error = self._error(weights, start, link)
         return max(error, self._given_up(groups or [], weights, start, link, upper)) if self._watched else error
@@ -148,7 +152,8 @@ class Walk:
     def _given_up(self, groups: list[FactorGroup], weights: Array, start: Belief, link: Segment, upper: float) -> float:
         """Does the equation alone miss its sigma, or claim to know the state? Then waves are too fast for it."""
         plain = self.shared.get(length_of(self.edges[-1], upper), link).message
-        if plain is not link.message or all(map(is_equation, groups)):
+        faces = any(group.name in self.setup.standing and not is_equation(group) for group in groups)
+        if not faces and (plain is not link.message or all(map(is_equation, groups))):
             claimed = np.sqrt(np.sum((start.root @ (plain.rows @ start.root).T) ** 2, axis=1).max())
             known = max(np.sqrt(np.sum(start.root**2, axis=1).max()), 1e-6 * self.setup.scale)
             unmet = np.max(np.abs(plain.misfit(start.mean)), initial=0.0)
@@ -164,7 +169,7 @@ class Walk:
         if not self.setup.autonomous:
             return self._segment(groups, centre, lower, upper)
         labels = [group for group in groups if group.name not in self.setup.standing]
-        rows, target = whitened(labels, centre, None)
+        rows, target = whitened(labels, centre)
         if np.any(rows[:, self.rest] != 0.0):
             if self.setup.plain:
                 groups = window_groups(self.setup, lower, upper, len(self.edges) == 1)
@@ -219,7 +224,7 @@ class Walk:
         return weights
 
     def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
-        rows, target = whitened(groups, weights, self.setup.projection)
+        rows, target = whitened(groups, weights)
         self.factorisations += 1
         return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self._end(lower, upper))
 
@@ -227,7 +232,9 @@ class Walk:
         """What the last two polynomials carry: of the mean in tolerances, and of the uncertainty as a share of it."""
         allowed = self.tolerance * self.setup.scale
         spread = np.sqrt(np.sum((link.slope @ start.root) ** 2, axis=1))
-        of_spread = float(spread[self.last].max(initial=0.0)) / max(SHARE * float(spread.max(initial=0.0)), allowed)
+        known = np.sqrt(np.sum(start.root[: self.setup.field_states] ** 2, axis=1))  # coefficients have other units
+        largest = max(spread.max(initial=0.0), known.max(initial=0.0))
+        of_spread = float(spread[self.last].max(initial=0.0)) / max(SHARE * largest, allowed)
         of_mean = float(np.abs(weights[self.rest[self.last]]).max(initial=0.0)) / allowed
         worst = max(of_mean, of_spread)
         return worst if np.isfinite(worst) else np.inf
@@ -235,13 +242,10 @@ class Walk:
     def _newton(
         self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float
     ) -> tuple[Belief, Segment, Array]:
-        """Gauss-Newton within a window, given what arrives.
-
-        Steps are halved until the log density does not fall.
-        """
+        """Gauss-Newton within a window, given what arrives; steps are halved until the log density does not fall."""
         weights = np.zeros(len(self.order))
         weights[self.state] = arrival.mean
-        standard = standardised(arrival, self._labels(groups, weights))  # begin where the labels are, not at the prior
+        standard = arrival.standard(self._labels(groups, weights))  # begin where the labels are, not at the prior
         place = standard.mean
         weights[self.state] = arrival.mean + arrival.root @ place
         weights, merit = self._followed(groups, weights, place)
@@ -253,7 +257,7 @@ class Walk:
         for _ in range(self.most_iterations):
             link = self._segment(groups, weights, lower, upper)
             self.iterations += 1
-            standard = standardised(arrival, link.message)
+            standard = arrival.standard(link.message)
             start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
             step = self._weights(start, link) - weights, standard.mean - place
             weights, place, value = self._searched(groups, weights, place, step, merit)
@@ -270,7 +274,7 @@ class Walk:
         spread = self.setup.spread[self.rest]
         merit = self._merit(groups, weights, place)
         for _ in range(self.most_iterations):
-            parts = [linear_misfit(group, weights, self.setup.projection) for group in groups]
+            parts = [linear_misfit(group, weights) for group in groups]
             slopes = np.concatenate([rows[:, self.rest] for _, rows in parts])
             misfit = np.concatenate([own for own, _ in parts])
             curvature = slopes.T @ slopes
@@ -317,7 +321,7 @@ class Walk:
     def _labels(self, groups: list[FactorGroup], weights: Array) -> Message:
         """What linear factors say about the state alone."""
         labels = [g for g in groups if g.relation.is_linear and not is_equation(g)]
-        rows, target = whitened(labels, weights, None)
+        rows, target = whitened(labels, weights)
         alone = ~np.any(rows[:, self.rest] != 0.0, axis=1)
         return Message(rows[alone][:, self.state], target[alone])
 
@@ -331,9 +335,8 @@ class Walk:
         return total
 
     def _merit(self, groups: list[FactorGroup], weights: Array, place: Array) -> float:
-        total = 0.5 * float(place @ place) + 0.5 * float(
-            np.sum((weights[self.rest] / self.setup.spread[self.rest]) ** 2)
-        )
+        departure = weights[self.rest] / self.setup.spread[self.rest]
+        total = 0.5 * float(place @ place) + 0.5 * float(departure @ departure)
         with np.errstate(over="ignore", invalid="ignore"):
             for group in groups:
                 misfit = self._misfit(group, weights)
@@ -342,7 +345,7 @@ class Walk:
 
     def _misfit(self, group: FactorGroup, weights: Array) -> Array:
         value = group.relation.value(group.project(weights), group.parameters, group.points)
-        return projected(group, (value - group.target) / group.sigma, self.setup.projection)
+        return projected(group, (value - group.target) / group.sigma)
 
     # -- backward
 
@@ -352,11 +355,10 @@ class Walk:
             self._backward()
         else:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
             self.futures = [Message.nothing(len(self.state))] * len(self.links)
-        if self.setup.is_linear or not self.setup.speaks_later:
-            text = (
-                "linear and Gaussian: exact for the windows chosen" if self.setup.is_linear else "every window settled"
-            )
-            return Status("converged", text)
+        if self.setup.is_linear:
+            return Status("converged", "linear and Gaussian: exact for the windows chosen")
+        if not self.setup.speaks_later:
+            return Status("converged", "every window settled")
         for _ in range(self.most_iterations):
             moved = self._relinearise()
             self._backward()
