@@ -4,12 +4,12 @@ python benchmarks/classical.py [NAME ...] [--draws 20] [--frequencies 24]     # 
 
 The rival knows what we know: the same measurements with the same sigmas, and the same priors of the coefficients as
 further residuals (a positive coefficient is fitted by its logarithm). It takes equation, walls and given starts as
-exact, solves by a spectral or Runge-Kutta method, and fits by scipy.optimize.least_squares with central differences, from
-the prior's centre and, while the misfit is implausible, from draws of the prior. Its 90 % intervals are those of the
-Gauss-Newton covariance. A start that is only measured is fitted too: `--frequencies` of a Fourier series without a
+exact, solves by a spectral or Runge-Kutta method, and fits by scipy.optimize.least_squares with central differences,
+from the prior's centre and, while the misfit is implausible, from draws of the prior. Its 90 % intervals are those of
+the Gauss-Newton covariance. A start that is only measured is fitted too: `--frequencies` of a Fourier series without a
 prior (fisher-kpp-rates), or two populations with the problem's own priors (hare-lynx).
 
-hare-lynx has one real data set; its draws are simulated at the known rates of problems/lotka_volterra.py. Further draws of
+hare-lynx has one real data set; its draws are simulated at the known rates of problems/lotka_volterra.py. The draws of
 the other problems differ by `seed`.
 """
 
@@ -268,7 +268,8 @@ def draw(problem: ff.Problem, frequencies: int, seed: int) -> Draw:
 
 
 def rows(label: str, draws: list[Draw], truths: dict[str, float] | None) -> Iterator[str]:
-    ours, theirs = (statistics.median(seconds) for seconds in zip(*((d.our_seconds, d.their_seconds) for d in draws), strict=True))  # fmt: skip
+    ours = statistics.median(d.our_seconds for d in draws)
+    theirs = statistics.median(d.their_seconds for d in draws)
     for name in draws[0].ours:
         pairs = np.array([[d.ours[name], d.theirs[name]] for d in draws])  # draws, method, ends
         width = np.mean(pairs[..., 1] - pairs[..., 0], axis=0)
@@ -279,8 +280,8 @@ def rows(label: str, draws: list[Draw], truths: dict[str, float] | None) -> Iter
             inside = np.mean((pairs[..., 0] <= truths[name]) & (truths[name] <= pairs[..., 1]), axis=0)
             covers = [f"{100 * share:.0f} %" for share in inside]
         yield (
-            f"| {label} | {name} | {len(draws)} | {width[1]:.4g} | {width[0] / width[1]:.3f} | {apart:.2f} | {covers[0]} | "
-            f"{covers[1]} | {ours:.2f} | {theirs:.2f} |"
+            f"| {label} | {name} | {len(draws)} | {width[1]:.4g} | {width[0] / width[1]:.3f} | {apart:.2f} | "
+            f"{covers[0]} | {covers[1]} | {ours:.2f} | {theirs:.2f} |"
         )
 
 
@@ -292,8 +293,8 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     print(
-        "| problem | coefficient | draws | mean 90 % width, least squares | ours / least squares | midpoints apart, in sd | "
-        "ours cover | least squares cover | seconds, ours | seconds, least squares |"
+        "| problem | coefficient | draws | mean 90 % width, least squares | ours / least squares | "
+        "midpoints apart, in sd | ours cover | least squares cover | seconds, ours | seconds, least squares |"
     )
     print("|---" * 10 + "|")
     for name in arguments.names:

@@ -92,9 +92,12 @@ def one(name: str, method: str) -> dict[str, Any]:
 
             options = {"schedule": Schedule(**options)}
         begin = time.perf_counter()
-        solution = ff.solve(problem, method=method, **options)
+        with warnings.catch_warnings(record=True) as advice:
+            warnings.simplefilter("always", ff.AdviceWarning)
+            solution = ff.solve(problem, method=method, **options)
         seconds = time.perf_counter() - begin
         found: dict[str, Any] = {"seconds": seconds, "status": str(solution.status)}
+        found["advice"] = [str(one.message) for one in advice if issubclass(one.category, ff.AdviceWarning)]
         found["weights"] = solution.posterior.representation.size
         found["parameters"] = {key: [value["mean"], value["std"]] for key, value in solution.parameters.items()}
         if problem.truth is not None:
@@ -134,7 +137,7 @@ def methods(names: list[str], out: Path, limit: float) -> None:
 
 
 def cell(row: dict[str, Any]) -> str:
-    """relative L2 and seconds; in brackets what stopped early or diverged."""
+    """Relative L2 and seconds; * stopped by its budget, ! 90 % intervals hold less than half of the truth."""
     if "limit" in row:
         return f"over {row['limit']:g} s"
     if "bug" in row:
@@ -143,6 +146,7 @@ def cell(row: dict[str, Any]) -> str:
         return "needs time axis" if "time axis" in row["refused"] else row["refused"]
     text = f"{row['relative_l2']:.0e}" if "relative_l2" in row else "no truth"
     note = {"converged": "", "max-iterations": "*"}.get(row["status"], f" {row['status']}")
+    note += "!" if row.get("coverage90", 1.0) < 0.5 else ""
     return f"{text}{note}, {row['seconds']:.1f} s"
 
 

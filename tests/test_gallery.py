@@ -41,6 +41,27 @@ def test_intervals_of_noisy_populations_cover_over_draws() -> None:
     assert 0.75 < np.mean(covers) < 0.99
 
 
+@pytest.mark.parametrize(
+    ("name", "modes"),
+    [("heat", {"x": 6, "t": 30}), ("wave", {"x": 20, "t": 28}), ("heat-2d", {"x": 2, "y": 2, "t": 14})],
+)
+def test_windows_agree_with_one_polynomial_over_all_time(name: str, modes: dict[str, int]) -> None:
+    """Two representations of one posterior: other polynomials, points and (broad) priors, the same modes in space.
+
+    Inside only: on the walls, and where a wave shows nothing but them (x = t = 0.5), the std is that of the walls'
+    factors, whose number differs.
+    """
+    base = ff.problems.get(name, noise=0.02, **({"sigma": 0.02} if name == "heat" else {}))
+    equations = [ff.Equation(equation.text, sigma=1e-5) for equation in base.equations]
+    problem = ff.Problem(equations, base.domain, base.parameters, base.conditions)
+    inside = {axis: np.linspace(0.1, 0.9, 8) for axis in base.domain.names}
+    chain = ff.solve(problem, modes={axis: n for axis, n in modes.items() if axis != "t"})
+    joint = ff.solve(ff.default_model(problem, modes=modes), method="joint")
+    one, other = chain.predict(**inside), joint.predict(**inside)
+    assert float((abs(one["mean"] - other["mean"]) / other["std"]).max()) < 0.1
+    np.testing.assert_allclose(one["std"], other["std"], rtol=0.02)
+
+
 @pytest.mark.parametrize("name", ["kdv", "schroedinger", "heat-2d", "burgers", "klein-gordon", "wave"])
 def test_truths_satisfy_their_equations(name: str) -> None:
     """Central differences of the exact solution, put into the equation as the package reads it."""
