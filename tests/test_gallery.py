@@ -149,6 +149,14 @@ def test_a_density_that_is_nowhere_finite_is_one_line() -> None:
         ff.solve(ff.Problem("u_t = -u", {"t": ff.Interval(0, 1)}, {}, [seen]))
 
 
+def test_a_method_that_cannot_start_or_follow_says_so() -> None:
+    """One polynomial over twenty years of oscillations is far off; log(h) has no value where it would start."""
+    with pytest.warns(ff.AdviceWarning, match="misses its values"):
+        ff.solve(ff.problems.get("lotka-volterra"), method="joint")
+    with pytest.raises(ff.ProblemError, match=r"finite at the prior mean.*log\(h\).*method='chain'"):
+        ff.solve(ff.problems.get("hare-lynx"), method="joint")
+
+
 @pytest.mark.parametrize(
     ("name", "truths"),
     [("reaction-coefficient", {"k": 2.0}), ("wave-speed", {"c": 1.3}), ("fisher-kpp-rates", {"nu": 0.02, "rho": 3.0})],
