@@ -2,13 +2,22 @@
 
 python benchmarks/gallery.py [NAME ...]      # a markdown table; one line per problem as it finishes
 python benchmarks/gallery.py intervals [--draws 100]   # how often 90 % intervals of unknown coefficients hold the truth
+python benchmarks/gallery.py methods [NAME ...] [--out FILE] [--limit 120]   # every problem by every method
+
+`methods` solves each pair in a process of its own within a time limit, with small budgets for methods that sample or
+descend (`BUDGETS`). Results go to FILE as JSON lines as they come; a second run skips what is there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +35,14 @@ UNKNOWN: dict[str, dict[str, float]] = {
     "wave-speed": {"c": 1.3},
     "fisher-kpp-rates": {"nu": 0.02, "rho": 3.0},
     "reaction-inverse": {"D": 2.0, "k": 0.1},
+}
+METHODS = ("chain", "joint", "laplace", "mean-field", "hmc", "vi", "sgd")
+# of methods that sample or descend: enough to see what they do, not to converge; rate and iterations of Adam
+BUDGETS: dict[str, dict[str, Any]] = {
+    "mean-field": {"epochs": 100},
+    "hmc": {"chains": 2, "iterations": 200, "warmup": 100},
+    "vi": {"rate": 3e-3, "iterations": 5000},
+    "sgd": {"rate": 3e-3, "iterations": 5000},
 }
 
 
@@ -67,14 +84,88 @@ def intervals(draws: int) -> None:
             )
 
 
+def one(name: str, method: str) -> dict[str, Any]:
+    """One problem by one method, here and now: error and seconds, or why it does not run."""
+    options = dict(BUDGETS.get(method, {}))
+    problem = ff.problems.get(name)
+    try:
+        if method in ("vi", "sgd"):
+            from factorfield.methods.adam import Schedule
+
+            options = {"schedule": Schedule(**options)}
+        begin = time.perf_counter()
+        with warnings.catch_warnings(record=True) as advice:
+            warnings.simplefilter("always", ff.AdviceWarning)
+            solution = ff.solve(problem, method=method, **options)
+        seconds = time.perf_counter() - begin
+        found: dict[str, Any] = {"seconds": seconds, "status": str(solution.status)}
+        found["advice"] = [str(one.message) for one in advice if issubclass(one.category, ff.AdviceWarning)]
+        found["weights"] = solution.posterior.representation.size
+        found["parameters"] = {key: [value["mean"], value["std"]] for key, value in solution.parameters.items()}
+        if problem.truth is not None:
+            axes = {axis: problem.truth[axis] for axis in problem.domain.names}
+            found |= ff.metrics.score(solution.predict(**axes), problem.truth)
+        return found
+    except ff.ProblemError as error:
+        return {"refused": str(error).splitlines()[0]}
+    except Exception as error:  # anything else that reaches a user is a bug, and the table says so
+        return {"bug": f"{type(error).__name__}: {error}".splitlines()[0]}
+
+
+def methods(names: list[str], out: Path, limit: float) -> None:
+    done: dict[tuple[str, str], dict[str, Any]] = {}
+    if out.exists():
+        for line in out.read_text().splitlines():
+            row = json.loads(line)
+            done[row["problem"], row["method"]] = row
+    for method in METHODS:  # the fast ones first
+        for name in names:
+            if (name, method) in done:
+                continue
+            command = [sys.executable, __file__, "one", name, method]
+            try:
+                run = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=os.environ)
+                answer = json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else {"bug": run.stderr[-300:]}
+            except subprocess.TimeoutExpired:
+                answer = {"limit": limit}
+            done[name, method] = {"problem": name, "method": method, **answer}
+            with out.open("a") as file:
+                file.write(json.dumps(done[name, method]) + "\n")
+            print(name, method, cell(done[name, method]), file=sys.stderr, flush=True)
+    print(f"| problem | {' | '.join(METHODS)} |")
+    print("|---" * (len(METHODS) + 1) + "|")
+    for name in names:
+        print(f"| {name} | {' | '.join(cell(done[name, method]) for method in METHODS)} |")
+
+
+def cell(row: dict[str, Any]) -> str:
+    """Relative L2 and seconds; * stopped by its budget, ! 90 % intervals hold less than half of the truth."""
+    if "limit" in row:
+        return f"over {row['limit']:g} s"
+    if "bug" in row:
+        return f"BUG {row['bug']}"
+    if "refused" in row:
+        return "needs time axis" if "time axis" in row["refused"] else row["refused"]
+    text = f"{row['relative_l2']:.0e}" if "relative_l2" in row else "no truth"
+    note = {"converged": "", "max-iterations": "*"}.get(row["status"], f" {row['status']}")
+    note += "!" if row.get("coverage90", 1.0) < 0.5 else ""
+    return f"{text}{note}, {row['seconds']:.1f} s"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--out", type=Path, default=Path("gallery-methods.jsonl"))
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one problem by one method")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.names == ["intervals"]:
         intervals(arguments.draws)
+    elif arguments.names[:1] == ["methods"]:
+        methods(arguments.names[1:] or ff.problems.names(), arguments.out, arguments.limit)
+    elif arguments.names[:1] == ["one"]:
+        print(json.dumps(one(*arguments.names[1:])))
     else:
         table(arguments.names or list(FORWARD))
 

@@ -43,6 +43,27 @@ def test_intervals_of_noisy_populations_cover_over_draws() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "modes"),
+    [("heat", {"x": 6, "t": 30}), ("wave", {"x": 20, "t": 28}), ("heat-2d", {"x": 2, "y": 2, "t": 14})],
+)
+def test_windows_agree_with_one_polynomial_over_all_time(name: str, modes: dict[str, int]) -> None:
+    """Two representations of one posterior: other polynomials, points and (broad) priors, the same modes in space.
+
+    Inside only: on the walls, and where a wave shows nothing but them (x = t = 0.5), the std is that of the walls'
+    factors, whose number differs.
+    """
+    base = ff.problems.get(name, noise=0.02, **({"sigma": 0.02} if name == "heat" else {}))
+    equations = [ff.Equation(equation.text, sigma=1e-5) for equation in base.equations]
+    problem = ff.Problem(equations, base.domain, base.parameters, base.conditions)
+    inside = {axis: np.linspace(0.1, 0.9, 8) for axis in base.domain.names}
+    chain = ff.solve(problem, modes={axis: n for axis, n in modes.items() if axis != "t"})
+    joint = ff.solve(ff.default_model(problem, modes=modes), method="joint")
+    one, other = chain.predict(**inside), joint.predict(**inside)
+    assert float((abs(one["mean"] - other["mean"]) / other["std"]).max()) < 0.1
+    np.testing.assert_allclose(one["std"], other["std"], rtol=0.02)
+
+
+@pytest.mark.parametrize(
     "name", ["kdv", "schroedinger", "heat-2d", "burgers", "klein-gordon", "wave", "gray-scott", "fisher-kpp-2d"]
 )
 def test_truths_satisfy_their_equations(name: str) -> None:
@@ -129,6 +150,14 @@ def test_a_density_that_is_nowhere_finite_is_one_line() -> None:
     seen = ff.Observations(t=[0.0, 0.5], of="log(u)", value=[1.0, 0.5], sigma=0.1)
     with pytest.raises(ff.ProblemError, match=r"a finite density near the data.*ff.Initial"):
         ff.solve(ff.Problem("u_t = -u", {"t": ff.Interval(0, 1)}, {}, [seen]))
+
+
+def test_a_method_that_cannot_start_or_follow_says_so() -> None:
+    """One polynomial over twenty years of oscillations is far off; log(h) has no value where it would start."""
+    with pytest.warns(ff.AdviceWarning, match="misses its values"):
+        ff.solve(ff.problems.get("lotka-volterra"), method="joint")
+    with pytest.raises(ff.ProblemError, match=r"finite at the prior mean.*log\(h\).*method='chain'"):
+        ff.solve(ff.problems.get("hare-lynx"), method="joint")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.errors import ProblemError
+from factorfield.errors import ProblemError, expected
 from factorfield.factors import FactorGroup, Linearised, linearise, times, transposed_times
 from factorfield.gaussian import LOG_TWO_PI, Dense, LowRank, SquareRoot
 from factorfield.model import Model
@@ -28,7 +28,7 @@ def unwhitened(model: Model, position: Array) -> Array:
 
 
 def negative_log_joint(model: Model, position: Array) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         value = -model.log_joint(unwhitened(model, position))
     return value if math.isfinite(value) else math.inf
 
@@ -56,7 +56,14 @@ def tangents(model: Model, weights: Array) -> list[Linearised]:
 def starting_lines(model: Model) -> list[Linearised]:
     """Tangents at the prior mean, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
     zeta = [group.project(model.prior.mean) for group in model.groups]
-    lines = tangents(model, model.prior.mean)
+    with np.errstate(all="ignore"):  # judged below
+        lines = tangents(model, model.prior.mean)
+    for group, line in zip(model.groups, lines, strict=True):
+        if not (np.all(np.isfinite(line.value)) and np.all(np.isfinite(line.slopes))):
+            raise expected(
+                f"factors that are finite at the prior mean: {group.name}", "one that is not, such as log(0)",
+                "method='chain', which starts from the initial condition",
+            )  # fmt: skip
     for index, group in enumerate(model.groups):
         activation = group.relation.is_activation
         if activation is not None:
