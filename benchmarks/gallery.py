@@ -112,7 +112,7 @@ def one(name: str, method: str) -> dict[str, Any]:
         return {"bug": f"{type(error).__name__}: {error}".splitlines()[0]}
 
 
-def methods(names: list[str], out: Path, limit: float) -> None:
+def methods(names: list[str], out: Path, limit: float, show: bool) -> None:
     done: dict[tuple[str, str], dict[str, Any]] = {}
     if out.exists():
         for line in out.read_text().splitlines():
@@ -120,7 +120,7 @@ def methods(names: list[str], out: Path, limit: float) -> None:
             done[row["problem"], row["method"]] = row
     for method in METHODS:  # the fast ones first
         for name in names:
-            if (name, method) in done:
+            if show or (name, method) in done:
                 continue
             command = [sys.executable, __file__, "one", name, method]
             try:
@@ -135,17 +135,20 @@ def methods(names: list[str], out: Path, limit: float) -> None:
     print(f"| problem | {' | '.join(METHODS)} |")
     print("|---" * (len(METHODS) + 1) + "|")
     for name in names:
-        print(f"| {name} | {' | '.join(cell(done[name, method]) for method in METHODS)} |")
+        print(f"| {name} | {' | '.join(cell(done.get((name, method))) for method in METHODS)} |")
 
 
-def cell(row: dict[str, Any]) -> str:
+def cell(row: dict[str, Any] | None) -> str:
     """Relative L2 and seconds; * stopped by its budget, ! 90 % intervals hold less than half of the truth."""
+    if row is None:
+        return "not run"
     if "limit" in row:
         return f"over {row['limit']:g} s"
     if "bug" in row:
         return f"BUG {row['bug']}"
     if "refused" in row:
-        return "needs time axis" if "time axis" in row["refused"] else row["refused"]
+        short = {"time axis": "needs time axis", "finite at the prior mean": "no value at the prior mean"}
+        return next((text for part, text in short.items() if part in row["refused"]), row["refused"])
     text = f"{row['relative_l2']:.0e}" if "relative_l2" in row else "no truth"
     note = {"converged": "", "max-iterations": "*"}.get(row["status"], f" {row['status']}")
     note += "!" if row.get("coverage90", 1.0) < 0.5 else ""
@@ -158,12 +161,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path("gallery-methods.jsonl"))
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one problem by one method")
+    parser.add_argument("--show", action="store_true", help="only the table of what FILE has")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.names == ["intervals"]:
         intervals(arguments.draws)
     elif arguments.names[:1] == ["methods"]:
-        methods(arguments.names[1:] or ff.problems.names(), arguments.out, arguments.limit)
+        methods(arguments.names[1:] or ff.problems.names(), arguments.out, arguments.limit, arguments.show)
     elif arguments.names[:1] == ["one"]:
         print(json.dumps(one(*arguments.names[1:])))
     else:

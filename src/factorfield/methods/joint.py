@@ -58,8 +58,8 @@ STARTED = 50.0  # tangents stop at a promised gain of this many tolerances when 
 NEARBY = 10.0  # promised gain, in nats, below which it is worth asking whether the belief has settled already
 HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
 # root mean square misfit, in sigmas, from which a group is said to contradict the others: of measurements, which few
-# modes may miss by their kinks; and of equations, starts and walls: in the gallery's solves it is below 2 where the
-# basis follows the field and above 10 where it does not
+# modes may miss by their kinks; and of equations, starts and walls: below 2 in the gallery's solves that follow the
+# field. It does not catch all others: `advection` misses only its labels, by 12
 CONTRADICTION, UNFOLLOWED = 100.0, 10.0
 
 
