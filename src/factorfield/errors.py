@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -42,3 +44,17 @@ def needed(module: str, extra: str) -> Any:
     except ImportError:
         attempt = f"pip install 'factorfield[{extra}]'"
         raise expected(f"the package {module}", "an installation without it", attempt) from None
+
+
+@contextmanager
+def recorded() -> Iterator[list[str]]:
+    """The texts of all advice given inside; every warning still reaches the user, when the block ends."""
+    texts: list[str] = []
+    try:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", AdviceWarning)
+            yield texts
+            texts += [str(entry.message) for entry in found if issubclass(entry.category, AdviceWarning)]
+    finally:
+        for entry in found:  # under the user's own filters again
+            warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)

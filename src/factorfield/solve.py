@@ -6,11 +6,12 @@ import sys
 import types
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, overload
 
 from factorfield import methods
 from factorfield.domain import TIME
-from factorfield.errors import expected
+from factorfield.errors import expected, recorded
 from factorfield.methods import Method, Report
 from factorfield.model import Model, default_model
 from factorfield.problem import Problem
@@ -43,10 +44,24 @@ def solve(
     items = list(problem) if isinstance(problem, Sequence) else [problem]
     name = _suited(items) if method is None else method
     chosen = methods.get(name, **options) if isinstance(name, str) else name
-    models = [_as_model(item, getattr(chosen, "takes_problem", False)) for item in items]
+    models, advice = [], []
+    for item in items:
+        with recorded() as told:
+            models.append(_as_model(item, getattr(chosen, "takes_problem", False)))
+        advice.append(told)
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
         together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
-        solutions = together(models, report) if together else [chosen.run(model, report) for model in models]
+        if together:
+            with recorded() as told:  # which of them it is about, the methods do not say
+                solutions = together(models, report)
+            advice = [[*one, *told] for one in advice]
+        else:
+            solutions = []
+            for model, one in zip(models, advice, strict=True):
+                with recorded() as told:
+                    solutions.append(chosen.run(model, report))
+                one += told
+    solutions = [replace(s, warnings=tuple(one)) for s, one in zip(solutions, advice, strict=True)]
     return solutions if many else solutions[0]
 
 
