@@ -162,7 +162,9 @@ def _product(node: ast.BinOp, notation: MathML) -> tuple[str, int]:
     right = _within(node.right, notation, PRODUCT, signed=False)
     strength = SIGN if held == SIGN else PRODUCT  # -2 u starts with a sign
     digits = isinstance(node.right, ast.Constant) or (
-        isinstance(node.right, ast.BinOp) and isinstance(node.right.left, ast.Constant)
+        isinstance(node.right, ast.BinOp)
+        and isinstance(node.right.op, ast.Mult | ast.Pow)
+        and isinstance(node.right.left, ast.Constant)
     )
     return left + notation.operator("·" if digits else "*") + right, strength  # 2 3 would read as 23
 

@@ -11,9 +11,20 @@ import numpy as np
 from factorfield.errors import ProblemError, expected, nearest
 from factorfield.formula import mathtext
 from factorfield.plotting_checks import coefficients, reliability, trace
-from factorfield.plotting_fields import fields, line, maps, residual, slices
+from factorfield.plotting_fields import cuts, fields, label, legend, line, maps, residual, slices
 from factorfield.plotting_graph import graph
-from factorfield.plotting_style import BAND, BLACK, BLUE, ORANGE, SPREAD, STYLE, check_picture, pyplot, write_picture
+from factorfield.plotting_style import (
+    BAND,
+    BLACK,
+    BLUE,
+    ORANGE,
+    SPREAD,
+    STYLE,
+    check_picture,
+    pyplot,
+    set_title,
+    write_picture,
+)
 from factorfield.solution import Solution
 from factorfield.views import View, view
 
@@ -33,19 +44,17 @@ def summary(plt: Any, solution: Solution, shown: View) -> Any:
     """Maps above, slices below, where one field over two axes leaves room for both; else the fields."""
     if len(shown.axes) != 2 or len(shown.names) > 1:
         return fields(plt, solution, shown)
-    slow = next(iter(shown.axes))
-    figure = plt.figure(figsize=(9.0, 5.2), constrained_layout=True)
+    figure = plt.figure(figsize=(9.0, 5.6), constrained_layout=True)
     grid = figure.add_gridspec(2, 3, height_ratios=[1.1, 1.0])
     known = 2 + (shown.truth is not None)
     maps(figure, [figure.add_subplot(grid[0, index]) for index in range(known)], solution, shown, 0)
-    count = len(shown.axes[slow])
-    for index, position in enumerate((0, count // 2, count - 1)):
-        panel = figure.add_subplot(grid[1, index])
-        line(panel, solution, shown, 0, {slow: position})
-        panel.set_title(f"${slow}$ = {shown.axes[slow][position]:.3g}")
-        if index == 0:
-            panel.legend(loc="best", fontsize=7)
-            panel.set_ylabel(f"${shown.names[0]}$")
+    below = []
+    for index, at in enumerate(cuts(shown, 3)):
+        below.append(figure.add_subplot(grid[1, index]))
+        line(below[-1], solution, shown, 0, at)
+        below[-1].set_title(", ".join(f"{label(name)} = {shown.axes[name][i]:.3g}" for name, i in at.items()))
+    below[0].set_ylabel(label(shown.names[0]))
+    legend(figure, below)
     return figure
 
 
@@ -75,15 +84,15 @@ def plot(
     plt = pyplot()
     with plt.rc_context(STYLE):
         figure = draw(plt, solution, view(solution, field))
-        figure.suptitle(_title(solution), fontsize=10)
+        set_title(figure, _title(solution))
         write_picture(figure, target)
 
 
-def _title(solution: Solution) -> str:
-    problem = solution.problem
-    values = ", ".join(f"{mathtext(name)} = {value:g}" for name, value in problem.constants.items())
-    text = ",  ".join(mathtext(e.text) for e in problem.equations)
-    return text + (f"   ({values})" if values else "")
+def _title(solution: Solution) -> list[str]:
+    """Equations and known constants, a line each."""
+    values = [f"{mathtext(name)} = {value:g}" for name, value in solution.problem.constants.items()]
+    texts = [mathtext(equation.text) for equation in solution.problem.equations]
+    return [*texts, *([f"({', '.join(values)})"] if values else [])]
 
 
 def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str]) -> None:
@@ -118,7 +127,7 @@ def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str
         figure.legend(*panels[1, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4, frameon=False)
         if np.isfinite(top):
             figure.colorbar(picture, ax=panels[0, :], shrink=0.9)
-        figure.suptitle(_title(contenders[0].solution), fontsize=10)
+        set_title(figure, _title(contenders[0].solution))
         write_picture(figure, target)
 
 

@@ -20,6 +20,7 @@ MEANING = {  # of the curves that methods leave in solution.trace
     "max_kl": "largest KL between successive beliefs", "negative_bound": "negative evidence bound (nats)",
     "loss": "loss",
 }  # fmt: skip
+ENERGIES = ("negative_log_joint", "free_energy", "negative_bound")
 
 
 def coefficients(plt: Any, solution: Solution, _: View) -> Any:
@@ -62,7 +63,9 @@ def trace(plt: Any, solution: Solution, _: View) -> Any:
         _curve(panel, name, values)
     if len(edges) > 2:
         panels[0, -1].stairs(np.diff(edges), edges, baseline=None, color=BLUE, lw=1.4)
-        panels[0, -1].set(xlabel=label("t"), ylabel="length of the window", yscale="log")
+        lengths = np.diff(edges)
+        scale = {"yscale": "log"} if lengths.max() > 30.0 * lengths.min() else {"ylim": (0.0, 1.1 * lengths.max())}
+        panels[0, -1].set(xlabel=label("t"), ylabel="length of the window", **scale)
         said = [f"{solution.trace[key]} {word}" for key, word in _COUNTS.items() if key in solution.trace]
         panels[0, -1].set_title(", ".join(said))
     return figure
@@ -73,7 +76,7 @@ _COUNTS = {"windows": "windows", "iterations": "iterations", "rejected": "reject
 
 def _curves(trace: Mapping[str, Any]) -> dict[str, Array]:
     found = {name: values for name, values in trace.items() if isinstance(values, list | tuple) and name != "passes"}
-    curves = {name: np.asarray(values, float) for name, values in found.items() if len(values) > 1}
+    curves = {name: np.asarray(values, float) for name, values in found.items() if len(values) > 2}
     return {name: values for name, values in curves.items() if values.ndim == 1 and np.any(np.isfinite(values))}
 
 
@@ -81,13 +84,13 @@ def _curve(panel: Any, name: str, values: Array) -> None:
     """Energies as what is left above the lowest one: their absolute level says nothing."""
     steps = np.arange(1, len(values) + 1)
     meaning = MEANING.get(name, name.replace("_", " "))
-    if name in ("negative_log_joint", "free_energy", "negative_bound"):
+    if name in ENERGIES:
         panel.plot(steps[:-1], np.maximum(values - np.nanmin(values), 1e-12)[:-1], color=BLUE, marker="o", ms=3)
         panel.set(ylabel=f"{meaning}, above its least")
     else:
         panel.plot(steps, values, color=BLUE, marker="o" if len(steps) < 60 else None, ms=3)
         panel.set(ylabel=meaning)
-    panel.set(xlabel="iteration", yscale="log" if np.nanmin(values - np.nanmin(values)) >= 0.0 else "linear")
+    panel.set(xlabel="iteration", yscale="log" if name in ENERGIES or np.nanmin(values) > 0.0 else "linear")
     panel.xaxis.get_major_locator().set_params(integer=True)
 
 

@@ -34,26 +34,26 @@ def fields(plt: Any, solution: Solution, view: View) -> Any:
         return slices(plt, solution, view)
     if len(view.axes) == 2:
         return _maps(plt, solution, view)
-    return _frames(plt, view, [("mean", view.mean, VALUES), ("std", view.std, SPREAD)])
+    return _frames(plt, solution, view, [("mean", view.mean, VALUES), ("std", view.std, SPREAD)])
 
 
 def slices(plt: Any, solution: Solution, view: View) -> Any:
     """The field along one axis at a few positions of the others: a row per field."""
-    cuts = _cuts(view)
-    wide = 2.3 * len(cuts) if len(cuts) > 1 else 5.4
+    at_each = cuts(view)
+    wide = 2.3 * len(at_each) if len(at_each) > 1 else 5.4
     figure, panels = plt.subplots(
-        len(view.names), len(cuts), figsize=(wide + 0.5, 2.2 * len(view.names) + 0.9), squeeze=False, sharey="row",
+        len(view.names), len(at_each), figsize=(wide + 0.5, 2.2 * len(view.names) + 0.9), squeeze=False, sharey="row",
         sharex=True, constrained_layout=True,
     )  # fmt: skip
     for row, name in enumerate(view.names):
-        for column, at in enumerate(cuts):
+        for column, at in enumerate(at_each):
             line(panels[row, column], solution, view, row, at)
             if row == 0:
                 panels[row, column].set_title(", ".join(f"{label(n)} = {view.axes[n][i]:.3g}" for n, i in at.items()))
             if row < len(view.names) - 1:
                 panels[row, column].set_xlabel("")
         panels[row, 0].set_ylabel(label(name))
-    _legend(figure, panels.ravel())
+    legend(figure, panels.ravel())
     return figure
 
 
@@ -72,15 +72,15 @@ def residual(plt: Any, solution: Solution, _: View) -> Any:
             panel.set(ylabel="left − right side")
             panel.set_title(mathtext(shown.names[row]), loc="left")
         panels[-1, 0].set_xlabel(label(axis))
-        _legend(figure, panels.ravel())
+        legend(figure, panels.ravel())
         return figure
     if len(shown.axes) > 2:
-        return _frames(plt, shown, [("residual", shown.mean, SIGNED), ("std", shown.std, SPREAD)], equations=True)
+        return _frames(plt, solution, shown, [("residual", shown.mean, SIGNED), ("std", shown.std, SPREAD)])
     figure, panels = plt.subplots(
         len(shown.names), 2, figsize=(6.6, 2.5 * len(shown.names) + 0.4), squeeze=False, constrained_layout=True
     )
     for row in range(len(shown.names)):
-        heat(figure, panels[row, 0], shown, shown.mean[row], SIGNED)
+        heat(figure, panels[row, 0], shown, shown.mean[row], SIGNED, least=1e-6 * float(shown.std[row].max()))
         heat(figure, panels[row, 1], shown, shown.std[row], SPREAD)
         panels[row, 0].set_title("residual, left − right side" if len(shown.names) == 1 else mathtext(shown.names[row]))
         panels[row, 1].set_title("its std")
@@ -113,9 +113,7 @@ def maps(figure: Any, panels: Sequence[Any], solution: Solution, view: View, row
     _places(panels[0], solution, view, view.names[row])
 
 
-def _frames(
-    plt: Any, view: View, quantities: Sequence[tuple[str, Array, str]], equations: bool = False
-) -> Any:
+def _frames(plt: Any, solution: Solution, view: View, quantities: Sequence[tuple[str, Array, str]]) -> Any:
     """Maps over space at a few times: a row per quantity of each field, one colour scale per row."""
     times = _spread(len(view.axes[TIME]), FRAMES)
     rows = len(quantities) * len(view.names)
@@ -127,12 +125,16 @@ def _frames(
         which, (what, values, colours) = index // len(quantities), quantities[index % len(quantities)]
         for column, time in enumerate(times):
             panel = panels[index, column]
-            picture = _mesh(panel, view, values[which, time], colours, _limits(values[which], colours))
+            limits = _limits(values[which], colours, least=1e-6 * float(view.std[which].max()))
+            picture = _mesh(panel, view, values[which, time], colours, limits)
+            if what == "mean":
+                _places(panel, solution, view, view.names[which], float(view.axes[TIME][time]))
             panel.set(xlabel=label(view.space[0]) if index == rows - 1 else "")
             if index == 0:
                 panel.set_title(f"{label(TIME)} = {view.axes[TIME][time]:.3g}")
         bar = figure.colorbar(picture, ax=list(panels[index]), shrink=0.85, aspect=15)
-        bar.set_label(what if equations else f"{what} of {label(view.names[which])}")
+        field = view.names[which] in solution.problem.fields
+        bar.set_label(f"{what} of {label(view.names[which])}" if field else what)
         panels[index, 0].set_ylabel(label(view.space[1]))
     return figure
 
@@ -140,9 +142,12 @@ def _frames(
 # -- panels
 
 
-def heat(figure: Any, panel: Any, view: View, values: Array, colours: str) -> None:
-    """A map over two axes with its colour bar: time runs to the right, or the first axis of space does."""
-    picture = _mesh(panel, view, values, colours, _limits(values, colours))
+def heat(figure: Any, panel: Any, view: View, values: Array, colours: str, least: float = 0.0) -> None:
+    """A map over two axes with its colour bar: time runs to the right, or the first axis of space does.
+
+    `least` is the smallest reach of a signed scale: rounding should not look like structure.
+    """
+    picture = _mesh(panel, view, values, colours, _limits(values, colours, least))
     across, up = view.axes
     panel.set(xlabel=label(across), ylabel=label(up))
     figure.colorbar(picture, ax=panel, shrink=0.9, aspect=15)
@@ -158,9 +163,9 @@ def _mesh(panel: Any, view: View, values: Array, colours: str, limits: Mapping[s
     return picture
 
 
-def _limits(values: Array, colours: str) -> dict[str, float]:
+def _limits(values: Array, colours: str, least: float = 0.0) -> dict[str, float]:
     if colours == SIGNED:
-        reach = float(np.nanmax(np.abs(values))) or 1.0
+        reach = max(float(np.nanmax(np.abs(values))), least) or 1.0
         return {"vmin": -reach, "vmax": reach}
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if colours == SPREAD:
@@ -168,15 +173,17 @@ def _limits(values: Array, colours: str) -> dict[str, float]:
     return {"vmin": low, "vmax": high if high > low else low + 1.0}
 
 
-def _places(panel: Any, solution: Solution, view: View, name: str) -> None:
-    across, up = view.axes
+def _places(panel: Any, solution: Solution, view: View, name: str, time: float | None = None) -> None:
+    """Where a field was measured (near a time, if one is given)."""
+    across, up = list(view.axes)[-2:]
+    near = {} if time is None else {TIME: (time, NEAR * solution.problem.domain[TIME].length)}
     for data in data_of(solution.problem):
         if data.field == name:
-            thin = max(1, len(data.values) // (2 * MOST_POINTS))
+            points = data.near(**near).points
+            thin = max(1, len(points[across]) // (2 * MOST_POINTS))
             panel.plot(
-                data.points[across][::thin], data.points[up][::thin], "o", mfc="white", mec=BLACK, mew=0.4, ms=2.4,
-                clip_on=False,
-            )  # fmt: skip
+                points[across][::thin], points[up][::thin], "o", mfc="white", mec=BLACK, mew=0.4, ms=2.4, clip_on=False
+            )
 
 
 def line(panel: Any, solution: Solution, view: View, row: int, at: Mapping[str, int]) -> None:
@@ -207,7 +214,7 @@ def _points(panel: Any, data: Data, axis: str) -> None:
         panel.plot(data.points[axis][::thin], data.values[::thin], "o", color=ORANGE, ms=2.6, mew=0, label="data")
 
 
-def _legend(figure: Any, panels: Sequence[Any]) -> None:
+def legend(figure: Any, panels: Sequence[Any]) -> None:
     """One legend under the figure: every label that some panel has."""
     found = {}
     for panel in panels:
@@ -219,7 +226,7 @@ def _legend(figure: Any, panels: Sequence[Any]) -> None:
 # -- where to cut
 
 
-def _cuts(view: View) -> list[dict[str, int]]:
+def cuts(view: View, most: int = FRAMES) -> list[dict[str, int]]:
     """Positions along all axes but the one that a slice runs along (the first axis of space, or time alone)."""
     along = view.space[0] if view.space else TIME
     others = [name for name in view.axes if name != along]
@@ -228,7 +235,7 @@ def _cuts(view: View) -> list[dict[str, int]]:
     first, *rest = others
     inner = {name: len(view.axes[name]) // 2 for name in rest}
     count = len(view.axes[first])
-    where = _spread(count, FRAMES) if first == TIME else [round(share * (count - 1)) for share in (0.25, 0.5, 0.75)]
+    where = _spread(count, most) if first == TIME else [round(share * (count - 1)) for share in (0.25, 0.5, 0.75)]
     return [{first: index, **inner} for index in where]
 
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from factorfield.errors import shortened
 from factorfield.formula import MathText, mathtext, symbol
 from factorfield.plotting_style import BLACK, BLUE, GREY, ORANGE
 from factorfield.problem import Statement
 from factorfield.solution import Solution
 from factorfield.views import View, kind_of
 
-RADIUS, STEP, ROW = 0.2, 0.56, 0.92  # of a node, between nodes, between groups: inches
-WEIGHTS_AT, JETS_AT = 0.95, 2.25
+RADIUS, STEP, PADDING, GAP = 0.2, 0.48, 0.17, 0.16  # of a node, between nodes, within and between frames: inches
+WEIGHTS_AT, JETS_AT, FACTOR_AT, SEEN_AT, TEXT_AT = 0.75, 2.35, 3.4, 4.1, 4.75
 MOST_ROWS = 14
 
 
@@ -40,24 +40,23 @@ class Group:
 
 def graph(plt: Any, solution: Solution, _: View) -> Any:
     groups = factor_groups(solution)
-    hidden = max(len(group.jets) for group in groups) * STEP
-    factor_at = JETS_AT + hidden + 0.1
-    text_at = factor_at + 1.35
-    wide = text_at + max(2.6, 0.072 * max(len(line) for g in groups for line in (*g.notes, _plain(g.formula))))
-    high = ROW * len(groups) + 0.75
-    figure = plt.figure(figsize=(wide, high + 0.35))
-    panel = figure.add_axes((0.0, 0.0, 1.0, high / (high + 0.35)))
-    panel.set(xlim=(0.0, wide), ylim=(-ROW * (len(groups) - 0.5) - 0.55, 0.5 * ROW + 0.2), aspect="equal")
+    heights = [max(0.44, STEP * (len(group.jets) - 1)) + 2 * (RADIUS + PADDING) for group in groups]
+    ends = np.cumsum([height + GAP for height in heights])
+    centres = [float(end - 0.5 * height) for end, height in zip(ends, heights, strict=True)]
+    high = float(ends[-1]) + 0.45
+    figure = plt.figure(figsize=(TEXT_AT + 2.2, high))
+    panel = figure.add_axes((0.0, 0.0, 1.0, 0.94))
+    panel.set(xlim=(0.0, TEXT_AT + 2.2), ylim=(-high, 0.0), aspect="equal", anchor="NW")
     panel.axis("off")
-    heights = _weight_heights(solution, groups)
-    for name, y in heights.items():
-        _prior(panel, name, y)
-    for index, group in enumerate(groups):
-        _row(panel, solution, group, -ROW * index, heights, factor_at, text_at)
+    roots = _weight_heights(solution, 0.5 * (centres[0] + centres[-1]))
+    for name, y in roots.items():
+        _prior(panel, name, y, weights=name in solution.problem.fields)
+    for group, y, height in zip(groups, centres, heights, strict=True):
+        _row(panel, group, -y, height, roots)
     size = solution.posterior.representation.size
     windows = solution.trace.get("windows")
     held = f"{size} weights" + (f" in each of {windows} windows of time" if windows else "")
-    panel.text(WEIGHTS_AT - 0.75, -ROW * (len(groups) - 0.5) - 0.42, held, fontsize=8, color=GREY, va="bottom")
+    panel.text(0.0, -high + 0.1, held, fontsize=8, color=GREY, va="bottom")
     return figure
 
 
@@ -79,8 +78,9 @@ def _group(solution: Solution, kind: str, same: Sequence[Statement]) -> Group:
     jets = tuple(str(s) for s in sorted(relation.jets, key=lambda s: (len(str(s)), str(s))))
     title = first.name.split(":")[0].split(" (")[0] if kind != "data" else "data"
     seen = "data" if kind == "data" else "0"
+    written = mathtext(relation.text) + ("" if "=" in relation.text else f" = {seen}")
     return Group(
-        kind, title, relation.text, jets, relation.fields, unknown, seen, (_where(solution, same), _sigma(solution, same))
+        kind, title, written, jets, relation.fields, unknown, seen, (_where(solution, same), _sigma(solution, same))
     )  # fmt: skip
 
 
@@ -107,82 +107,70 @@ def _sigma(solution: Solution, same: Sequence[Statement]) -> str:
     return f"$\\sigma$ = {max(found):.2g} (chosen)" if found else "$\\sigma$ by the model"
 
 
-def _weight_heights(solution: Solution, groups: Sequence[Group]) -> dict[str, float]:
-    """Weights of every field and unknown coefficients, evenly over the height of the groups."""
+def _weight_heights(solution: Solution, middle: float) -> dict[str, float]:
+    """Where the weights of every field and the unknown coefficients stand, around the middle of the groups."""
     names = [*solution.problem.fields, *solution.problem.unknowns]
-    middle, reach = -ROW * (len(groups) - 1) / 2, ROW * max(len(groups) - 1, 0.9 * (len(names) - 1)) / 2
-    reach = min(reach, 0.75 * ROW * (len(names) - 1) / 2 + 1e-9) if len(names) > 1 else 0.0
-    return dict(zip(names, np.linspace(middle + reach, middle - reach, len(names)), strict=True))
-
-
-def _plain(formula: str) -> str:
-    return shortened(formula.replace("**", "").replace("*", " "), 60)
+    offsets = 0.75 * (np.arange(len(names)) - 0.5 * (len(names) - 1))
+    return {name: -middle - float(offset) for name, offset in zip(names, offsets, strict=True)}
 
 
 # -- drawing
 
 
-def _row(
-    panel: Any, solution: Solution, group: Group, y: float, heights: dict[str, float], factor_at: float, text_at: float
-) -> None:
+def _row(panel: Any, group: Group, y: float, height: float, roots: dict[str, float]) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     colour = ORANGE if group.kind == "equation" else BLUE
-    low = JETS_AT - 0.38
+    low, high = JETS_AT - RADIUS - PADDING, SEEN_AT + RADIUS + PADDING
+    shape = "round,pad=0,rounding_size=0.1"
     panel.add_patch(
-        FancyBboxPatch(
-            (low, y - 0.36), factor_at + 1.08 - low, 0.72, boxstyle="round,pad=0,rounding_size=0.1", fc=colour,
-            ec=colour, alpha=0.09, lw=0, zorder=0,
-        )
-    )  # fmt: skip
-    start = factor_at - STEP * len(group.jets)
+        FancyBboxPatch((low, y - height / 2), high - low, height, shape, fc=colour, alpha=0.1, lw=0, zorder=0)
+    )
     for index, name in enumerate(group.jets):
-        x = start + STEP * index
-        field = name.partition("_")[0] if name not in heights else name
-        _bent(panel, (WEIGHTS_AT + RADIUS, heights[field]), (x, y), BLACK)
-        _bent(panel, (x, y), (factor_at, y), BLACK, over=index < len(group.jets) - 1)
-        _node(panel, x, y, name, "white")
-    for name in group.coefficients:
-        _bent(panel, (WEIGHTS_AT + RADIUS, heights[name]), (factor_at, y + 0.06), GREY, dashed=True)
-    panel.plot((factor_at, factor_at + 0.62), (y, y), color=BLACK, lw=0.8, zorder=1)
-    _square(panel, factor_at, y)
-    _node(panel, factor_at + 0.68, y, group.seen, "#cccccc")
-    panel.text(text_at, y + 0.22, group.title, color=colour, fontsize=8, va="center", weight="bold")
-    panel.text(text_at, y, mathtext(group.formula), fontsize=10, va="center")
-    panel.text(text_at, y - 0.23, ", ".join(group.notes), fontsize=8, color="#444444", va="center")
+        at = y + STEP * (0.5 * (len(group.jets) - 1) - index)
+        field = name if name in roots else name.partition("_")[0]
+        _edge(panel, (WEIGHTS_AT, roots[field]), (JETS_AT, at))
+        _edge(panel, (JETS_AT, at), (FACTOR_AT, y))
+        _node(panel, JETS_AT, at, name, "white")
+    for name in group.coefficients:  # below the jets, straight into the factor
+        floor = y - height / 2 + 0.07
+        _edge(panel, (WEIGHTS_AT, roots[name]), (FACTOR_AT, y), over=floor)
+    panel.plot((FACTOR_AT, SEEN_AT), (y, y), color=BLACK, lw=0.8, zorder=1)
+    _square(panel, FACTOR_AT, y)
+    _node(panel, SEEN_AT, y, group.seen, "#cccccc")
+    panel.text(TEXT_AT, y + 0.25, group.title, color=colour, fontsize=8, va="center", weight="bold")
+    panel.text(TEXT_AT, y, group.formula, fontsize=10, va="center")
+    panel.text(TEXT_AT, y - 0.26, ", ".join(group.notes), fontsize=8, color="#444444", va="center")
 
 
-def _prior(panel: Any, name: str, y: float) -> None:
+def _prior(panel: Any, name: str, y: float, weights: bool) -> None:
     panel.plot((WEIGHTS_AT - 0.6, WEIGHTS_AT), (y, y), color=BLACK, lw=0.8, zorder=1)
     _square(panel, WEIGHTS_AT - 0.6, y)
-    _node(panel, WEIGHTS_AT, y, name, "white", weight=True)
+    _node(panel, WEIGHTS_AT, y, name, "white", weights=weights)
 
 
 def _square(panel: Any, x: float, y: float) -> None:
     panel.plot([x], [y], "s", color=BLACK, ms=8, zorder=4)
 
 
-def _node(panel: Any, x: float, y: float, name: str, face: str, weight: bool = False) -> None:
+def _node(panel: Any, x: float, y: float, name: str, face: str, weights: bool = False) -> None:
     from matplotlib.patches import Circle
 
     panel.add_patch(Circle((x, y), RADIUS, fc=face, ec=BLACK, lw=0.9, zorder=3))
-    text = symbol(name, MathText())
-    panel.text(
-        x, y, f"${text}$" if name not in ("0", "data") else name, ha="center", va="center",
-        fontsize=10 if len(name) < 4 else 8, zorder=5,
-    )  # fmt: skip
+    text = f"W_{{{symbol(name, MathText())}}}" if weights else symbol(name, MathText())
+    shown = name if name in ("0", "data") else f"${text}$"
+    panel.text(x, y, shown, ha="center", va="center", fontsize=10 if len(name) < 4 else 8, zorder=5)
 
 
-def _bent(
-    panel: Any, start: tuple[float, float], end: tuple[float, float], colour: str, over: bool = False,
-    dashed: bool = False,
-) -> None:  # fmt: skip
-    """A smooth edge; `over` lifts it above the nodes that lie between its ends."""
+def _edge(panel: Any, start: tuple[float, float], end: tuple[float, float], over: float | None = None) -> None:
+    """A smooth line that leaves and arrives level; `over` is a height that it passes on the way (dashed)."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    (x0, y0), (x1, y1) = start, end
-    lift = 0.34 if over else 0.0
-    bend = [(x0, y0), (0.5 * (x0 + x1), y0 + lift), (0.5 * (x0 + x1), y1 + lift), (x1, y1)]
-    path = Path(bend, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
-    panel.add_patch(PathPatch(path, fc="none", ec=colour, lw=0.8, ls="--" if dashed else "-", zorder=1))
+    corners = [start, end] if over is None else [start, (JETS_AT, over), end]
+    points, codes = [start], [Path.MOVETO]
+    for (x0, y0), (x1, y1) in pairwise(corners):
+        points += [(0.5 * (x0 + x1), y0), (0.5 * (x0 + x1), y1), (x1, y1)]
+        codes += [Path.CURVE4] * 3
+    style = "-" if over is None else (0, (3, 2))
+    panel.add_patch(PathPatch(Path(points, codes), fc="none", ec=BLACK, lw=0.8, ls=style, zorder=1))

@@ -17,7 +17,7 @@ STYLE = {
     "font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8,
     "legend.fontsize": 8, "legend.frameon": False, "axes.spines.top": False, "axes.spines.right": False,
     "axes.formatter.limits": (-3, 4), "axes.formatter.use_mathtext": True, "lines.linewidth": 1.4,
-    "mathtext.fontset": "cm", "svg.fonttype": "none", "pdf.fonttype": 42,
+    "svg.fonttype": "none", "pdf.fonttype": 42,
 }  # fmt: skip
 
 
@@ -43,10 +43,21 @@ def check_picture(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def set_title(figure: Any, lines: list[str]) -> None:
+    """A title on one line if it fits, on several if not, smaller if it must be."""
+    wide = 0.97 * figure.bbox.width
+    title = figure.suptitle("   ".join(lines), fontsize=10)
+    if title.get_window_extent().width > wide:
+        title.set_text("\n".join(lines))
+    reach = title.get_window_extent().width
+    title.set_fontsize(max(5.0, 10.0 * min(1.0, wide / reach)))
+
+
 def write_picture(figure: Any, target: Path) -> None:
     """The figure as a file that appears complete or not at all."""
     try:
         with complete(target) as part:
-            figure.savefig(part, dpi=200)
+            # layouts that Matplotlib arranges fit already; what we placed ourselves is measured
+            figure.savefig(part, dpi=200, bbox_inches=None if figure.get_layout_engine() else "tight")
     finally:
         pyplot().close(figure)
