@@ -12,8 +12,8 @@ from factorfield.equation import JET_NAME
 from factorfield.parsing import parse_sides
 
 GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ",
-    "kappa": "κ", "lambda": "λ", "lam": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ",
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ",  # noqa: RUF001
+    "kappa": "κ", "lambda": "λ", "lam": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ",  # noqa: RUF001
     "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω",
 }  # fmt: skip
 SUM, PRODUCT, SIGN, POWER, ATOM = range(5)  # how tightly a part holds together
@@ -37,10 +37,10 @@ class MathML:
         if not exponent:
             return f"<mn>{html.escape(text)}</mn>"
         ten = f"<msup><mn>10</mn><mn>{int(exponent)}</mn></msup>"
-        return ten if mantissa == "1" else f"<mn>{mantissa}</mn><mo>×</mo>{ten}"
+        return ten if mantissa == "1" else f"<mn>{mantissa}</mn><mo>&#215;</mo>{ten}"
 
     def operator(self, sign: str) -> str:
-        return f"<mo>{html.escape({'-': '−', '*': '⁢'}.get(sign, sign))}</mo>"
+        return f"<mo>{html.escape({'-': '\u2212', '*': '\u2062'}.get(sign, sign))}</mo>"
 
     def fraction(self, above: str, below: str) -> str:
         return f"<mfrac><mrow>{above}</mrow><mrow>{below}</mrow></mfrac>"
@@ -55,7 +55,7 @@ class MathML:
         return f"<mrow><mo>{kind[0]}</mo>{body}<mo>{kind[1]}</mo></mrow>"
 
     def call(self, function: str, body: str) -> str:
-        return f"<mi>{function}</mi><mo>⁡</mo>{self.brackets(body)}"
+        return f"<mi>{function}</mi><mo>&#8289;</mo>{self.brackets(body)}"
 
 
 class MathText(MathML):

@@ -69,7 +69,7 @@ def residual(plt: Any, solution: Solution, _: View) -> Any:
         for row, panel in enumerate(panels[:, 0]):
             _band(panel, x, shown.mean[row], shown.std[row])
             panel.axhline(0.0, color=BLACK, lw=0.6)
-            panel.set(ylabel="left − right side")
+            panel.set(ylabel="left - right side")
             panel.set_title(mathtext(shown.names[row]), loc="left")
         panels[-1, 0].set_xlabel(label(axis))
         legend(figure, panels.ravel())
@@ -82,7 +82,7 @@ def residual(plt: Any, solution: Solution, _: View) -> Any:
     for row in range(len(shown.names)):
         heat(figure, panels[row, 0], shown, shown.mean[row], SIGNED, least=1e-6 * float(shown.std[row].max()))
         heat(figure, panels[row, 1], shown, shown.std[row], SPREAD)
-        panels[row, 0].set_title("residual, left − right side" if len(shown.names) == 1 else mathtext(shown.names[row]))
+        panels[row, 0].set_title("residual, left - right side" if len(shown.names) == 1 else mathtext(shown.names[row]))
         panels[row, 1].set_title("its std")
     return figure
 
@@ -109,7 +109,7 @@ def maps(figure: Any, panels: Sequence[Any], solution: Solution, view: View, row
     panels[1].set_title(f"posterior std of {name}")
     if view.truth is not None:
         heat(figure, panels[2], view, view.mean[row] - view.truth[row], SIGNED)
-        panels[2].set_title("mean − truth")
+        panels[2].set_title("mean - truth")
     _places(panels[0], solution, view, view.names[row])
 
 
@@ -130,6 +130,7 @@ def _frames(plt: Any, solution: Solution, view: View, quantities: Sequence[tuple
             if what == "mean":
                 _places(panel, solution, view, view.names[which], float(view.axes[TIME][time]))
             panel.set(xlabel=label(view.space[0]) if index == rows - 1 else "")
+            panel.locator_params(nbins=3)  # frames are small
             if index == 0:
                 panel.set_title(f"{label(TIME)} = {view.axes[TIME][time]:.3g}")
         bar = figure.colorbar(picture, ax=list(panels[index]), shrink=0.85, aspect=15)
@@ -216,7 +217,7 @@ def _points(panel: Any, data: Data, axis: str) -> None:
 
 def legend(figure: Any, panels: Sequence[Any]) -> None:
     """One legend under the figure: every label that some panel has."""
-    found = {}
+    found: dict[str, Any] = {}
     for panel in panels:
         for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(text, handle)

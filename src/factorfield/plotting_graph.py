@@ -1,7 +1,7 @@
 """The factor graph of a problem: weights, the jets that each group of factors reads, factors, what was observed.
 
-White circles are hidden, grey ones observed, black squares are factors; a frame repeats once per point. Blue frames hold
-what was measured or stated on a face, orange ones what the equation asks (the paper's first figure).
+White circles are hidden, grey ones observed, black squares are factors; a frame repeats once per point. Blue frames
+hold what was measured or stated on a face, orange ones what the equation asks (the paper's first figure).
 """
 
 from __future__ import annotations

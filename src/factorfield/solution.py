@@ -228,11 +228,12 @@ def load(path: str | os.PathLike[str]) -> Solution:
     else:
         posterior = GaussianPosterior(*described, arrays["weight_mean"], arrays["weight_root"])
     status = Status(top.attrs["status"], top.attrs["status_help"])
-    parts = [json.loads(top.attrs[key]) for key in ("trace", "timings", "settings")]
-    told = json.loads(top.attrs.get("warnings", "null"))
+    trace, timings, settings = (json.loads(top.attrs[key]) for key in ("trace", "timings", "settings"))
+    told, made_by = (
+        json.loads(top.attrs.get(key, missing)) for key, missing in (("warnings", "null"), ("versions", "{}"))
+    )
     return Solution(
-        posterior, status, *parts, warnings=None if told is None else tuple(told),
-        versions=json.loads(top.attrs.get("versions", "{}")),
+        posterior, status, trace, timings, settings, None, None if told is None else tuple(told), made_by
     )  # fmt: skip
 
 

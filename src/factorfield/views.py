@@ -61,7 +61,7 @@ def view(solution: Solution, shown: xr.Dataset | None = None) -> View:
     """The solution on its default grid, or a prediction of it that is already there."""
     grid, fixed = _looking(solution)
     if shown is None:
-        shown = solution.predict(**grid)
+        shown = solution.posterior.predict(grid)
     mean, std = (_fields_first(shown[key]) for key in ("mean", "std"))
     names = solution.problem.fields if "field" in shown.dims else (str(shown.attrs.get("of", "u")),)
     axes = {str(name): np.asarray(shown[name], float) for name in mean.dims[1:]}
@@ -78,7 +78,7 @@ def residuals(solution: Solution, most: int = 128) -> View:
     """Left minus right side of every equation over the domain."""
     grid, fixed = _looking(solution)
     coarse = {name: x[:: -(-len(x) // most)] for name, x in grid.items()}
-    parts = [solution.predict(of=equation.text, **coarse) for equation in solution.problem.equations]
+    parts = [solution.posterior.predict(coarse, equation.text) for equation in solution.problem.equations]
     axes = {name: x for name, x in coarse.items() if name not in fixed}
     shape = (len(parts), *(len(x) for x in axes.values()))
     mean, std = (np.stack([np.asarray(part[key], float) for part in parts]).reshape(shape) for key in ("mean", "std"))
