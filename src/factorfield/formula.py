@@ -16,6 +16,7 @@ GREEK = {
     "kappa": "κ", "lambda": "λ", "lam": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ",  # noqa: RUF001
     "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω",
 }  # fmt: skip
+SIGNS = {"-": "&#8722;", "*": "&#8290;"}  # a proper minus; products are written by standing together
 SUM, PRODUCT, SIGN, POWER, ATOM = range(5)  # how tightly a part holds together
 
 
@@ -40,7 +41,7 @@ class MathML:
         return ten if mantissa == "1" else f"<mn>{mantissa}</mn><mo>&#215;</mo>{ten}"
 
     def operator(self, sign: str) -> str:
-        return f"<mo>{html.escape({'-': '\u2212', '*': '\u2062'}.get(sign, sign))}</mo>"
+        return f"<mo>{SIGNS.get(sign, sign)}</mo>"
 
     def fraction(self, above: str, below: str) -> str:
         return f"<mfrac><mrow>{above}</mrow><mrow>{below}</mrow></mfrac>"
@@ -128,6 +129,7 @@ def symbol(name: str, notation: MathML) -> str:
 def _part(node: ast.expr, notation: MathML) -> tuple[str, int]:
     """A part of the tree as (text, how tightly it holds together)."""
     if isinstance(node, ast.Constant):
+        assert isinstance(node.value, int | float)
         return notation.number(f"{node.value:.12g}"), ATOM
     if isinstance(node, ast.Name):
         return symbol(node.id, notation), ATOM
