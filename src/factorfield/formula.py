@@ -24,14 +24,19 @@ class MathML:
     """Presentation MathML: every current browser draws it without a script or a font of ours."""
 
     def whole(self, body: str, display: bool) -> str:
-        style = ' display="block"' if display else ""
+        style = ' displaystyle="true"' if display else ""
         return f'<math xmlns="http://www.w3.org/1998/Math/MathML"{style}><mrow>{body}</mrow></math>'
 
     def name(self, name: str, below: str = "") -> str:
         letter = GREEK.get(name, name)
         upright = ' mathvariant="normal"' if name == "pi" else ""
         head = f"<mi{upright}>{html.escape(letter)}</mi>"
-        return f"<msub>{head}<mi>{html.escape(GREEK.get(below, below))}</mi></msub>" if below else head
+        if not below:
+            return head
+        # u_xx: two letters, not a word, so that each is set in italics
+        letters = [GREEK[below]] if below in GREEK else list(below) if len(below) < 5 else [below]
+        tail = "".join(f"<mi>{html.escape(letter)}</mi>" for letter in letters)
+        return f"<msub>{head}<mrow>{tail}</mrow></msub>"
 
     def number(self, text: str) -> str:
         mantissa, _, exponent = text.partition("e")
@@ -116,6 +121,12 @@ def mathtext(text: str) -> str:
 def _written(text: str, notation: MathML, display: bool) -> str:
     sides = [_part(side, notation)[0] for side in parse_sides(text)]
     return notation.whole(notation.operator("=").join(sides), display)
+
+
+def plain(name: str) -> str:
+    """A name with its Greek letter, as text."""
+    head, line, below = name.partition("_")
+    return f"{GREEK.get(head, head)}{line}{GREEK.get(below, below)}"
 
 
 def symbol(name: str, notation: MathML) -> str:

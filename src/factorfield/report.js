@@ -6,7 +6,7 @@
   const MAPS = { // anchors at equal steps: viridis, cividis, red-blue
     mean: "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725",
     std: "00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838",
-    signed: "2166ac 67a9cf d1e5f0 f7f7f7 fddbc7 ef8a62 b2182b",
+    error: "2166ac 67a9cf d1e5f0 f7f7f7 fddbc7 ef8a62 b2182b",
   };
 
   function unpacked(text) {
@@ -27,19 +27,24 @@
     for (const v of values) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
     return low <= high ? [low, high] : [0, 1];
   }
-  function ticks(low, high, most) {
+  function ticks(low, high, most) { // [position, text]: as many digits as the steps differ in
     const rough = (high - low) / Math.max(most, 1), base = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 2.5, 5, 10].map((m) => m * base).find((s) => s >= rough * 0.999) || base * 10;
     const found = [];
-    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
+    const largest = Math.max(Math.abs(low), Math.abs(high)), decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    const plain = largest < 1e4 && largest >= 1e-3, more = step / 10 ** Math.floor(Math.log10(step) + 1e-9) === 2.5 ? 1 : 0;
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) {
+      const text = plain ? (k * step).toFixed(step < 10 ? decimals + more : 0) : short(k * step);
+      found.push([k * step, k === 0 ? "0" : text.replace("-", "−")]);
+    }
     return found;
   }
 
   // -- a frame with axes; everything is drawn in the element's own pixels, so that text never shrinks
   function frame(element, xs, ys, labels, ratio, right) {
     const width = Math.max(260, Math.floor(element.clientWidth || 600));
-    const left = 56, top = 10, bottom = 40, inner = width - left - (right || 12);
-    const high = Math.round(Math.min(inner * ratio, 420));
+    const left = 56, top = 10, bottom = 40, room = width - left - (right || 12);
+    const high = Math.round(Math.min(room * ratio, 380)), inner = right ? Math.min(room, high / ratio) : room;
     let [x0, x1] = xs, [y0, y1] = ys;
     if (!(x1 > x0)) { x0 -= 0.5; x1 += 0.5; }
     if (!(y1 > y0)) { const reach = Math.abs(y0) || 1; y0 -= 0.05 * reach; y1 += 0.05 * reach; }
@@ -47,18 +52,19 @@
     const parts = [];
     const text = (x, y, body, anchor, extra) =>
       parts.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" ${extra || ""}>${body}</text>`);
-    for (const v of ticks(x0, x1, inner / 75)) {
+    for (const [v, said] of ticks(x0, x1, inner / 65)) {
       parts.push(`<path d="M${X(v).toFixed(1)} ${top + high}v5" stroke="${BLACK}"/>`);
-      text(X(v), top + high + 18, short(v), "middle");
+      text(X(v), top + high + 18, said, "middle");
     }
-    for (const v of ticks(y0, y1, high / 45)) {
+    for (const [v, said] of ticks(y0, y1, high / 40)) {
       parts.push(`<path d="M${left} ${Y(v).toFixed(1)}h-5" stroke="${BLACK}"/>`);
-      text(left - 8, Y(v) + 4, short(v), "end");
+      text(left - 8, Y(v) + 4, said, "end");
     }
     parts.push(`<path d="M${left} ${top}V${top + high}H${left + inner}" fill="none" stroke="${BLACK}"/>`);
-    text(left + inner / 2, top + high + 35, escaped(labels[0]), "middle", 'font-style="italic"');
+    text(left + inner / 2, top + high + 35, escaped(labels[0]), "middle",
+      `font-style="${labels[0].length < 3 ? "italic" : "normal"}"`);
     text(13, top + high / 2, escaped(labels[1]), "middle",
-      `font-style="${labels[1].length < 4 ? "italic" : "normal"}" transform="rotate(-90 13 ${top + high / 2})"`);
+      `font-style="${labels[1].length < 3 ? "italic" : "normal"}" transform="rotate(-90 13 ${top + high / 2})"`);
     const finish = (body, name) => {
       element.innerHTML = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${top + high + bottom}" ` +
         `role="img" aria-label="${escaped(name)}" font-size="12.5" fill="${BLACK}">${body}${parts.join("")}</svg>`;
@@ -110,9 +116,9 @@
     const bar = painted(1, 64, (_, j) => j / 63, spec.kind, [0, 1]), at = f.left + f.inner + 12;
     body += `<image x="${at}" y="${f.top}" width="12" height="${f.high}" preserveAspectRatio="none" href="${bar}"/>`;
     const [low, high] = spec.limits;
-    for (const v of high > low ? ticks(low, high, f.high / 50) : [low]) {
+    for (const [v, said] of high > low ? ticks(low, high, f.high / 45) : [[low, short(low)]]) {
       const y = f.top + f.high - ((v - low) / (high - low || 1)) * f.high;
-      body += `<text x="${at + 16}" y="${(y + 4).toFixed(1)}">${short(v)}</text>`;
+      body += `<text x="${at + 16}" y="${(y + 4).toFixed(1)}">${said}</text>`;
     }
     for (const [px, py] of spec.points || []) {
       body += `<circle cx="${f.X(px).toFixed(1)}" cy="${f.Y(py).toFixed(1)}" r="2.2" fill="#fff" stroke="#222" ` +
@@ -163,7 +169,7 @@
     const axis = space[0] || time, x = axis.values, m = part(mean[n], k), s = part(std[n], k);
     const seen = shown(field.names[n], k);
     const [low, high] = extent([...reach[n], ...seen.map((p) => p[2])]);
-    const f = frame(element, extent(x), [low, high], [axis.name, field.names[n]], 0.5);
+    const f = frame(element, extent(x), [low, high], [axis.name, field.labels[n]], 0.5);
     let body = "";
     if (known(s)) body += area(f, x, m.map((v, i) => v - BAND * s[i]), m.map((v, i) => v + BAND * s[i]));
     body += curve(f, x, m, BLUE);
@@ -178,15 +184,20 @@
     const axis = axes[0], f = frame(element, extent(axis.values), top(std[n]), [axis.name, "std"], 0.32);
     f.finish(curve(f, axis.values, std[n], BLUE), `std of ${field.names[n]}`);
   }
+  function mapped(n, kind) { // values of a map and the limits of its colours, the same at all times
+    if (kind === "mean") return [mean[n], extent(mean[n])];
+    if (kind === "std") return [std[n], top(std[n])];
+    const error = mean[n].map((v, i) => v - truth[n][i]), most = Math.max(...extent(error).map(Math.abs)) || 1;
+    return [error, [-most, most]];
+  }
   function overview(element, n, kind, k) { // over time and space
-    const values = kind === "mean" ? mean[n] : std[n], limits = kind === "mean" ? extent(values) : top(values);
+    const [values, limits] = mapped(n, kind);
     heat(element, { x: time.values, y: space[0].values, value: (i, j) => values[i * size + j], limits, kind,
       labels: ["t", space[0].name], name: `${kind} of ${field.names[n]} over t and ${space[0].name}`,
       mark: time.values[k] });
   }
   function plane(element, n, kind, k) { // over two axes of space
-    const all = kind === "mean" ? mean[n] : std[n], limits = kind === "mean" ? extent(all) : top(all);
-    const values = part(all, k), [a, b] = space;
+    const [all, limits] = mapped(n, kind), values = part(all, k), [a, b] = space;
     const points = kind === "mean" ? shown(field.names[n], k).map(([p, i]) => [p[a.name][i], p[b.name][i]]) : [];
     heat(element, { x: a.values, y: b.values, value: (i, j) => values[i * b.values.length + j], limits, kind, points,
       labels: [a.name, b.name], square: true, name: `${kind} of ${field.names[n]}` });
@@ -197,10 +208,9 @@
       const n = +(element.dataset.field || 0), kind = element.dataset.draw;
       if (kind === "lines") lines(element, n, k);
       if (kind === "spread") spreads(element, n);
-      if (kind === "overview-mean") overview(element, n, "mean", k);
-      if (kind === "overview-std") overview(element, n, "std", k);
-      if (kind === "plane-mean") plane(element, n, "mean", k);
-      if (kind === "plane-std") plane(element, n, "std", k);
+      const [shape, what] = kind.split("-");
+      if (shape === "overview") overview(element, n, what, k);
+      if (shape === "plane") plane(element, n, what, k);
       if (kind === "coefficient") coefficient(element, page.coefficients[n]);
       if (kind === "reliability") reliability(element);
       if (kind === "pit") pit(element);

@@ -79,7 +79,7 @@ def page(solution: Solution) -> str:
         _first(solution),
         _problem(problem),
         _data(solution),
-        _field(shown, frame_count(numbers)),
+        _field(shown, frame_count(numbers), bool(numbers["field"]["data"])),
         _coefficients(solution),
         _calibration(shown),
         _settings(solution),
@@ -118,8 +118,8 @@ def _first(solution: Solution) -> str:
     """Status and warnings."""
     status = solution.status
     parts = [
-        f'<div class="status {escape(str(status))}" role="status"><strong>{escape(str(status).capitalize())}</strong>: '
-        f"{escape(status.help)}.</div>"
+        f'<div class="status {escape(str(status))}" role="status"><strong>{escape(str(status).capitalize())}.</strong> '
+        f"{escape(status.help[:1].upper() + status.help[1:])}.</div>"
     ]
     if solution.warnings:
         items = "".join(f"<li>{escape(text)}</li>" for text in solution.warnings)
@@ -134,7 +134,9 @@ def _first(solution: Solution) -> str:
 
 
 def _problem(problem: Problem) -> str:
-    equations = "".join(mathml(e.text if "=" in e.text else f"{e.text} = 0", display=True) for e in problem.equations)
+    equations = "".join(
+        f"<p>{mathml(e.text if '=' in e.text else e.text + ' = 0', display=True)}</p>" for e in problem.equations
+    )
     rows = []
     for name in problem.domain.names:
         axis = problem.domain[name]
@@ -166,31 +168,30 @@ def _data(solution: Solution) -> str:
     return _section("Data and conditions", body, f'<p class="quiet">{note}</p>' if rows else "")
 
 
-def _field(shown: View, frames: int) -> str:
+def _field(shown: View, frames: int, measured: bool) -> str:
     """Places for the script to draw into: lines, maps over time, or maps over the plane."""
     dimensions, fields = len(shown.axes), range(len(shown.names))
+    shape = "plane" if len(shown.space) > 1 else "overview"
+    legend = ["mean", "band", *["truth"] * (shown.truth is not None), *["data"] * measured]
     main, side = [], []
     for n in fields:
         name = _symbol(shown.names[n])
-        if len(shown.space) < 2:
+        if shape == "overview":
             main.append(_figure("lines", f"{name} with its 90 % interval", n))
-        else:
-            main.append(_figure("plane-mean", f"posterior mean of {name}; circles: where it was measured", n))
         if dimensions == 1:
             side.append(_figure("spread", f"standard deviation of {name}", n))
-        elif len(shown.space) == 1:
-            main.append(_figure("overview-mean", f"posterior mean of {name}; the line is the time above", n))
-            side.append(_figure("overview-std", f"standard deviation of {name}", n))
-        else:
-            side.append(_figure("plane-std", f"standard deviation of {name}", n))
+            continue
+        more = "circles: where it was measured" if shape == "plane" else "the line is the time of the slider"
+        main.append(_figure(f"{shape}-mean", f"posterior mean of {name}; {more}", n))
+        side.append(_figure(f"{shape}-std", f"standard deviation of {name}", n))
+        if shown.truth is not None:
+            side.append(_figure(f"{shape}-error", f"posterior mean of {name} minus the truth", n))
     fixed = ", ".join(f"{name} = {value:g}" for name, value in shown.fixed.items())
     return _section(
         "Field",
         "<noscript><p>The pictures need JavaScript, which this browser does not run.</p></noscript>",
         _slider(frames) if frames > 1 else "",
-        _legend(["mean", "band", *(["truth"] if shown.truth is not None else []), "data"])
-        if len(shown.space) < 2
-        else "",
+        _legend(legend) if shape == "overview" else "",
         f'<div class="panels">{"".join(main)}</div>',
         f'<p class="quiet">Shown at {escape(fixed)}.</p>' if fixed else "",
     ) + _section("Uncertainty", _spread_text(shown), f'<div class="panels">{"".join(side)}</div>')
@@ -251,7 +252,9 @@ def _calibration(shown: View) -> str:
     pictures = _figure("reliability", "on the dashed line: intervals hold the truth as often as they say", 0)
     pictures += _figure("pit", "flat: the truth falls anywhere in the predicted distribution", 0)
     return _section(
-        "Calibration", "<p>The truth of this problem is known, so the intervals can be judged.</p>",
+        "Calibration",
+        "<p>The truth of this problem is known, so the intervals can be judged - by one set of data: "
+        "neighbouring points err together, and only over many sets should the share reach the level.</p>",
         _table(["score", "value"], rows, numbers=(1,)), f'<div class="panels">{pictures}</div>',
     )  # fmt: skip
 
@@ -298,14 +301,15 @@ def _legend(names: Sequence[str]) -> str:
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequence[int] = ()) -> str:
     """`header` and `rows` are HTML already; columns in `numbers` stand to the right."""
-
-    def cells(tag: str, values: Sequence[str]) -> str:
-        kinds = [' class="number"' if index in numbers else "" for index in range(len(values))]
-        return "".join(f"<{tag}{kind}>{value}</{tag}>" for kind, value in zip(kinds, values, strict=True))
-
-    head = f"<thead><tr>{cells('th', header)}</tr></thead>" if any(header) else ""
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
+    kinds = [' class="number"' if index in numbers else "" for index in range(len(header))]
+    head = "".join(f"<th{kind}>{text}</th>" for kind, text in zip(kinds, header, strict=True))
+    body = ""
+    for row in rows:
+        cells = zip(kinds, header, row, strict=True)
+        body += "<tr>" + "".join(f'<td{kind} data-label="{text}">{cell}</td>' for kind, text, cell in cells) + "</tr>"
+    stacked = ' class="stack"' if len(header) > 2 else ""
+    shown = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
+    return f'<div class="scroll"><table{stacked}>{shown}<tbody>{body}</tbody></table></div>'
 
 
 def _symbol(name: str) -> str:

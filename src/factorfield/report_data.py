@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield.domain import TIME
+from factorfield.formula import plain
 from factorfield.solution import Solution
 from factorfield.views import LEVELS, View, beliefs, calibration, data_of, density
 
@@ -42,6 +43,7 @@ def thinned(shown: View) -> View:
 def field_data(solution: Solution, shown: View) -> dict[str, Any]:
     return {
         "names": list(shown.names),
+        "labels": [plain(name) for name in shown.names],
         "axes": [{"name": name, "values": [float(f"{v:.7g}") for v in x]} for name, x in shown.axes.items()],
         "mean": [packed(values) for values in shown.mean],
         "std": [packed(values) for values in shown.std],
@@ -65,8 +67,8 @@ def coefficient_data(solution: Solution) -> list[dict[str, Any]]:
         x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
         x = x[x > 0.0] if prior.positive else x
         entries.append(
-            {"name": name, "x": rounded(x), "after": rounded(density(after, x)), "prior": rounded(density(prior, x)),
-             "interval": rounded(interval)}
+            {"name": plain(name), "x": rounded(x), "after": rounded(density(after, x)),
+             "prior": rounded(density(prior, x)), "interval": rounded(interval)}
         )  # fmt: skip
     return entries
 
