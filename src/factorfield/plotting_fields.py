@@ -179,8 +179,8 @@ def _places(panel: Any, solution: Solution, view: View, name: str, time: float |
     across, up = list(view.axes)[-2:]
     near = {} if time is None else {TIME: (time, NEAR * solution.problem.domain[TIME].length)}
     for data in data_of(solution.problem):
-        if data.field == name:
-            points = data.near(**near).points
+        points = data.near(**near).points
+        if data.field == name and len(points[across]):
             thin = max(1, len(points[across]) // (2 * MOST_POINTS))
             panel.plot(
                 points[across][::thin], points[up][::thin], "o", mfc="white", mec=BLACK, mew=0.4, ms=2.4, clip_on=False

@@ -43,7 +43,7 @@
   // -- a frame with axes; everything is drawn in the element's own pixels, so that text never shrinks
   function frame(element, xs, ys, labels, ratio, right) {
     const width = Math.max(260, Math.floor(element.clientWidth || 600));
-    const left = 56, top = 10, bottom = 40, room = width - left - (right || 12);
+    const left = 56, top = 10, bottom = 40, room = width - left - (right || 20); // half a number stands beyond the end
     const high = Math.round(Math.min(room * ratio, 380)), inner = right ? Math.min(room, high / ratio) : room;
     let [x0, x1] = xs, [y0, y1] = ys;
     if (!(x1 > x0)) { x0 -= 0.5; x1 += 0.5; }
