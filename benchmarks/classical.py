@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from scipy import integrate, linalg, optimize, special
 
 import factorfield as ff
-from factorfield.model import unknown_prior
 from factorfield.problem import Statement
 from factorfield.problems import hare_lynx, lotka_volterra
 
@@ -192,7 +191,7 @@ def problem_start(statement: Statement) -> float:
 
 def fitted(problem: ff.Problem, rival: Rival, seed: int) -> dict[str, tuple[float, float]]:
     """90 % intervals of the coefficients by nonlinear least squares."""
-    prior = np.array([unknown_prior(unknown) for unknown in problem.unknowns.values()])
+    prior = np.array([unknown.latent_moments for unknown in problem.unknowns.values()])
     mean, std = prior[:, 0], np.sqrt(prior[:, 1])
     count = len(mean)
 

@@ -11,7 +11,7 @@ import factorfield as ff
 
 SOURCE = Path(ff.__file__).parent
 LEVELS = [
-    {"version", "errors", "threads"},
+    {"version", "errors", "threads", "files"},
     {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel", "links"},
     {"chain_store"},
     {"basis", "noise", "stencil", "coefficients"},
@@ -28,9 +28,10 @@ LEVELS = [
     {"methods"},
     {"progress", "stand_ins"},
     {"solve", "compare"},
-    {"plotting", "report"},
+    {"formula", "views"},
+    {"plotting", "plotting_style", "plotting_fields", "plotting_checks", "plotting_graph", "report", "report_data"},
     {"experiments"},
-    {"cli_data", "cli_reproduce"},
+    {"cli_data", "cli_reproduce", "cli_pictures"},
     {"cli"},
 ]
 

@@ -21,7 +21,7 @@ from factorfield.version import __version__
 
 TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: `import factorfield` should cost nothing
 if TYPE_CHECKING:
-    from factorfield import data, methods, metrics, plotting, problems
+    from factorfield import data, methods, metrics, plotting, problems, report
     from factorfield.activation import Identity, PiecewiseExponential
     from factorfield.coefficients import Table, Unknown
     from factorfield.conditions import Boundary, Equation, Initial, Observations
@@ -45,13 +45,13 @@ _HOMES = {
     "Model": "model", "default_model": "model", "paper_model": "paper",
     "Solution": "solution", "load": "solution", "solve": "solve",
 }  # fmt: skip
-_MODULES = ("data", "methods", "metrics", "plotting", "problems")
+_MODULES = ("data", "methods", "metrics", "plotting", "problems", "report")
 
 __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
     "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "Solution", "StudentT", "Table", "Unknown",
     "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plotting", "problems",
-    "solve",
+    "report", "solve",
 ]  # fmt: skip
 
 

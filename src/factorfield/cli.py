@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factorfield.cli_data import app as data_app
+from factorfield.cli_pictures import plot_run, report_run
 from factorfield.cli_reproduce import reproduce
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
 from factorfield.version import __version__
@@ -34,6 +35,8 @@ app = typer.Typer(
 
 app.add_typer(data_app, name="data")
 app.command()(reproduce)
+app.command("plot")(plot_run)
+app.command("report")(report_run)
 
 
 def _version(value: bool) -> None:

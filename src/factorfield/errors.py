@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -42,3 +44,30 @@ def needed(module: str, extra: str) -> Any:
     except ImportError:
         attempt = f"pip install 'factorfield[{extra}]'"
         raise expected(f"the package {module}", "an installation without it", attempt) from None
+
+
+@contextmanager
+def overheard() -> Iterator[list[warnings.WarningMessage]]:
+    """Warnings given inside, kept from the user until `repeat`."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", AdviceWarning)
+        yield found
+
+
+def repeat(found: list[warnings.WarningMessage]) -> None:
+    """Give warnings again, under the user's own filters."""
+    for entry in found:
+        warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
+
+
+@contextmanager
+def recorded() -> Iterator[list[str]]:
+    """The texts of all advice given inside; every warning still reaches the user, when the block ends."""
+    texts: list[str] = []
+    found: list[warnings.WarningMessage] = []
+    try:
+        with overheard() as found:
+            yield texts
+            texts += [str(entry.message) for entry in found if issubclass(entry.category, AdviceWarning)]
+    finally:
+        repeat(found)

@@ -62,7 +62,11 @@ def score(field: xr.Dataset, truth: xr.DataArray) -> dict[str, float]:
     if not {"mean", "std"} <= set(getattr(field, "data_vars", ())):
         raise expected("a Dataset with mean and std", type(field).__name__, "solution.predict(x=..., t=...)")
     exact = _aligned(truth, field["mean"])
-    mean, std = np.asarray(field["mean"], float), np.asarray(field["std"], float)
+    return scores(np.asarray(field["mean"], float), np.asarray(field["std"], float), exact)
+
+
+def scores(mean: Array, std: Array, exact: Array) -> dict[str, float]:
+    """The same for plain arrays of one shape."""
     error = mean - exact
     norm = float(np.sqrt(np.mean(exact**2)))
     rmse = float(np.sqrt(np.mean(error**2)))

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from factorfield.domain import TIME
-from factorfield.errors import ProblemError, needed
-from factorfield.problem import Observations
-from factorfield.solution import Solution, check_writable
+from factorfield.errors import ProblemError, expected, nearest
+from factorfield.formula import mathtext
+from factorfield.plotting_checks import coefficients, reliability, trace
+from factorfield.plotting_fields import cuts, fields, label, legend, line, maps, residual, slices
+from factorfield.plotting_graph import graph
+from factorfield.plotting_style import (
+    BAND,
+    BLACK,
+    BLUE,
+    ORANGE,
+    SPREAD,
+    STYLE,
+    check_picture,
+    pyplot,
+    set_title,
+    write_picture,
+)
+from factorfield.solution import Solution
+from factorfield.views import View, view
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,130 +34,72 @@ if TYPE_CHECKING:
     from factorfield.compare import Contender
     from factorfield.data.audit import Audit
 
-BLUE, ORANGE, BLACK = "#0072B2", "#D55E00", "#222222"  # Okabe-Ito
-BAND = 1.645
+__all__ = [
+    "BAND", "BLACK", "BLUE", "KINDS", "ORANGE", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison",
+    "pyplot",
+]  # fmt: skip
 
 
-def pyplot() -> Any:
-    """Matplotlib without a screen, or one line on how to get it."""
-    matplotlib = needed("matplotlib", "plot")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def check_picture(path: str | os.PathLike[str]) -> Path:
-    """Refuse a picture that could not be written - before a solve, not after it."""
-    target = check_writable(path)
-    formats = pyplot().figure().canvas.get_supported_filetypes()
-    pyplot().close("all")
-    suffix = target.suffix.lstrip(".").lower()
-    if suffix not in formats:
-        raise ProblemError(f"expected a picture format such as png, pdf or svg, received {target.name}; try run.png")
-    return target
-
-
-def plot(solution: Solution, path: str | os.PathLike[str], field: xr.Dataset | None = None) -> None:
-    """The solution as one figure: maps of mean and std, and slices in time with 90 % bands, data and truth."""
-    target = check_picture(path)
-    plt = pyplot()
-    shown = solution.posterior.predict(solution.default_grid()) if field is None else field
-    if "field" in shown.dims:
-        shown = shown.isel(field=0)
-    axes = [str(name) for name in shown["mean"].dims]
-    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none"}):
-        if len(axes) == 1:
-            figure, panel = plt.subplots(figsize=(5.0, 3.2), constrained_layout=True)
-            _line(panel, solution, shown, axes[0], None, legend=True)
-        elif len(axes) == 2:
-            figure = _two_axes(plt, solution, shown, axes)
-        else:
-            raise ProblemError(
-                f"expected a field over one or two axes, received {len(axes)}; try predict() and a slice"
-            )
-        figure.suptitle(_title(solution), fontsize=10)
-        figure.savefig(target, dpi=160)
-        plt.close(figure)
-
-
-def _title(solution: Solution) -> str:
-    problem = solution.problem
-    values = ", ".join(f"{name} = {value:g}" for name, value in problem.constants.items())
-    text = "; ".join(e.text for e in problem.equations)
-    return f"{text}" + (f"   ({values})" if values else "")
-
-
-def _two_axes(plt: Any, solution: Solution, shown: xr.Dataset, axes: list[str]) -> Any:
-    slow, fast = axes
-    figure = plt.figure(figsize=(9.0, 5.2), constrained_layout=True)
+def summary(plt: Any, solution: Solution, shown: View) -> Any:
+    """Maps above, slices below, where one field over two axes leaves room for both; else the fields."""
+    if len(shown.axes) != 2 or len(shown.names) > 1:
+        return fields(plt, solution, shown)
+    figure = plt.figure(figsize=(9.0, 5.6), constrained_layout=True)
     grid = figure.add_gridspec(2, 3, height_ratios=[1.1, 1.0])
-    truth = solution.problem.truth
-    maps = [("posterior mean", shown["mean"], "viridis"), ("posterior std", shown["std"], "cividis")]
-    if truth is not None and truth.shape == shown["mean"].shape:
-        maps.append(("mean - truth", shown["mean"] - truth.transpose(*axes), "RdBu_r"))
-    for index, (label, values, colours) in enumerate(maps):
-        panel = figure.add_subplot(grid[0, index])
-        limits = {}
-        if colours == "RdBu_r":
-            reach = float(np.abs(values).max()) or 1.0
-            limits = {"vmin": -reach, "vmax": reach}
-        picture = panel.pcolormesh(
-            shown[slow], shown[fast], np.asarray(values).T, cmap=colours, shading="nearest", rasterized=True, **limits
-        )
-        panel.set(xlabel=slow, ylabel=fast, title=label)
-        figure.colorbar(picture, ax=panel, shrink=0.9)
-    count = shown.sizes[slow]
-    for index, position in enumerate((0, count // 2, count - 1)):
-        _line(figure.add_subplot(grid[1, index]), solution, shown, fast, (slow, position), legend=index == 0)
+    known = 2 + (shown.truth is not None)
+    maps(figure, [figure.add_subplot(grid[0, index]) for index in range(known)], solution, shown, 0)
+    below = []
+    for index, at in enumerate(cuts(shown, 3)):
+        below.append(figure.add_subplot(grid[1, index]))
+        line(below[-1], solution, shown, 0, at)
+        below[-1].set_title(", ".join(f"{label(name)} = {shown.axes[name][i]:.3g}" for name, i in at.items()))
+    below[0].set_ylabel(label(shown.names[0]))
+    legend(figure, below)
     return figure
 
 
-def _line(
-    panel: Any, solution: Solution, shown: xr.Dataset, axis: str, at: tuple[str, int] | None, legend: bool
+KINDS: dict[str, Callable[[Any, Solution, View], Any]] = {
+    "summary": summary, "fields": fields, "slices": slices, "residual": residual, "coefficients": coefficients,
+    "trace": trace, "reliability": reliability, "graph": graph,
+}  # fmt: skip
+
+
+def check_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise expected("one of the pictures " + ", ".join(KINDS), kind, nearest(kind, KINDS))
+    return kind
+
+
+def plot(
+    solution: Solution, path: str | os.PathLike[str], field: xr.Dataset | None = None, kind: str = "summary"
 ) -> None:
-    """One slice: mean, 90 % band, truth if known, and the data that lie on it."""
-    cut = shown if at is None else shown.isel({at[0]: at[1]})
-    x, mean, std = (np.asarray(cut[name], float) for name in (axis, "mean", "std"))
-    panel.fill_between(x, mean - BAND * std, mean + BAND * std, color=BLUE, alpha=0.25, lw=0, label="90 % interval")
-    panel.plot(x, mean, color=BLUE, lw=1.4, label="mean")
-    truth = solution.problem.truth
-    if truth is not None and truth.shape == shown["mean"].shape:
-        exact = truth.transpose(*shown["mean"].dims)
-        exact = exact if at is None else exact.isel({at[0]: at[1]})
-        panel.plot(x, np.asarray(exact), color=BLACK, lw=0.9, ls="--", label="truth")
-    value = None if at is None else float(shown[at[0]][at[1]])
-    _data(panel, solution, axis, None if at is None else at[0], value)
-    panel.set(xlabel=axis, ylabel=str(shown.attrs.get("of", "u")))
-    if at is not None:
-        panel.set_title(f"{at[0]} = {value:.3g}")
-    if legend:
-        panel.legend(frameon=False, fontsize=7, loc="best")
+    """One picture of a solution, vector where the file's name says so (.pdf, .svg).
+
+    kind    summary, fields (maps of mean and std), slices (90 % bands and data), residual, coefficients (beside
+            their priors), trace (convergence), reliability (where the truth is known), graph (the factor graph)
+    field   a prediction that is already there, instead of one on the default grid
+    """
+    draw = KINDS[check_kind(kind)]
+    target = check_picture(path)
+    plt = pyplot()
+    with plt.rc_context(STYLE):
+        figure = draw(plt, solution, view(solution, field))
+        set_title(figure, _title(solution))
+        write_picture(figure, target)
 
 
-def _data(panel: Any, solution: Solution, axis: str, fixed: str | None, value: float | None) -> None:
-    for condition in solution.problem.conditions:
-        if not isinstance(condition, Observations) or condition.of is not None:
-            continue
-        columns = {key: np.atleast_1d(np.asarray(values, float)) for key, values in condition.columns.items()}
-        name = next(key for key in columns if key not in solution.problem.domain)
-        columns = dict(zip(columns, np.broadcast_arrays(*columns.values()), strict=True))
-        on_slice = np.ones(len(columns[name]), bool)
-        if fixed is not None and value is not None:
-            width = solution.problem.domain[fixed].length
-            on_slice = np.abs(columns[fixed] - value) < (1e-6 if fixed == TIME else 1e-3) * width
-        thin = max(1, int(on_slice.sum()) // 128)
-        panel.plot(
-            columns[axis][on_slice][::thin], columns[name][on_slice][::thin], ".", color=ORANGE, ms=3, label="data"
-        )
+def _title(solution: Solution) -> list[str]:
+    """Equations and known constants, a line each."""
+    values = [f"{mathtext(name)} = {value:g}" for name, value in solution.problem.constants.items()]
+    texts = [mathtext(equation.text) for equation in solution.problem.equations]
+    return [*texts, *([f"({', '.join(values)})"] if values else [])]
 
 
 def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str]) -> None:
     """A column per method: std on one colour scale, and the field with its band at three times."""
     target = check_picture(path)
     plt = pyplot()
-    style = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
-    with plt.rc_context(style):
+    with plt.rc_context({**STYLE, "font.size": 8}):
         count = len(contenders)
         size = (2.4 * count + 0.8, 6.6)
         figure, panels = plt.subplots(4, count, figsize=size, constrained_layout=True, squeeze=False)
@@ -157,7 +113,7 @@ def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str
             known = bool(np.isfinite(shown["std"]).all())
             if known:
                 picture = panel.pcolormesh(
-                    shown[slow], shown[fast], np.asarray(shown["std"]).T, cmap="cividis", vmin=0.0, vmax=top,
+                    shown[slow], shown[fast], np.asarray(shown["std"]).T, cmap=SPREAD, vmin=0.0, vmax=top,
                     shading="nearest", rasterized=True,
                 )  # fmt: skip
             else:
@@ -165,20 +121,21 @@ def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str
             panel.set(xlabel=slow, ylabel=fast, title=f"{contender.method}: std")
             last = shown.sizes[slow] - 1
             for row, position in enumerate((0, last // 2, last)):
-                _line(panels[row + 1, column], contender.solution, shown, fast, (slow, position), legend=False)
+                panel = panels[row + 1, column]
+                line(panel, contender.solution, view(contender.solution, shown), 0, {slow: position})
+                panel.set_title(f"${slow}$ = {float(shown[slow][position]):.3g}")
         figure.legend(*panels[1, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4, frameon=False)
         if np.isfinite(top):
             figure.colorbar(picture, ax=panels[0, :], shrink=0.9)
-        figure.suptitle(_title(contenders[0].solution), fontsize=10)
-        figure.savefig(target, dpi=160)
-        plt.close(figure)
+        set_title(figure, _title(contenders[0].solution))
+        write_picture(figure, target)
 
 
 def plot_audit(result: Audit, path: str | os.PathLike[str]) -> None:
     """Error against the reference and PDE residual over time, one line per row; defective rows in orange."""
     target = check_picture(path)
     plt = pyplot()
-    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+    with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.2), constrained_layout=True)
         for row in result.rows:
             colour = BLUE if row.verdict == "ok" else ORANGE
@@ -191,5 +148,4 @@ def plot_audit(result: Audit, path: str | os.PathLike[str]) -> None:
         verdict = ", ".join(result.defects) or "no defect"
         physics = ", ".join(f"{name} = {value:g}" for name, value in result.physics.items())
         figure.suptitle(f"{result.equation}, {physics}: {verdict}", fontsize=10)
-        figure.savefig(target, dpi=160)
-        plt.close(figure)
+        write_picture(figure, target)

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from factorfield import chain_posterior, threads
 from factorfield.coefficients import Table
 from factorfield.domain import Domain, Interval, Periodic
-from factorfield.errors import ProblemError, expected
+from factorfield.errors import ProblemError, expected, recorded
+from factorfield.files import complete
 from factorfield.noise import noise_from_spec, noise_spec
 from factorfield.posterior import GaussianPosterior, Posterior
 from factorfield.problem import Boundary, Condition, Equation, Initial, Observations, Problem, Unknown
 from factorfield.representation import Representation
 from factorfield.sampled import SampledPosterior
-from factorfield.version import __version__
+from factorfield.version import __version__, versions
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,6 +64,8 @@ class Solution:
     timings: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
+    warnings: tuple[str, ...] | None = ()  # the advice given while solving; None: a file that does not say
+    versions: Mapping[str, str] = field(default_factory=versions)  # of the packages that solved it
 
     @property
     def problem(self) -> Problem:
@@ -110,7 +113,9 @@ class Solution:
             known.equations, known.domain, known.parameters, [*known.conditions, *added],
             truth=known.truth, stored=known.stored, name=known.name,
         )  # fmt: skip
-        return self.resume(problem)
+        with recorded() as advice:
+            solution = self.resume(problem)
+        return replace(solution, warnings=tuple(advice))
 
     def default_grid(self) -> dict[str, Array]:
         """The truth's coordinates where they are known, else a grid fit for looking at."""
@@ -126,22 +131,9 @@ class Solution:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to `path` (NetCDF); the file appears complete or not at all."""
         target = check_writable(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
-        try:
-            _write(self, Path(temporary))
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with complete(target) as part:
+            _write(self, part)
         return target
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -182,7 +174,10 @@ def _write(solution: Solution, path: Path) -> None:
         "trace": _json(solution.trace),
         "timings": _json(solution.timings),
         "settings": _json(solution.settings),
+        "versions": _json(solution.versions),
     }
+    if solution.warnings is not None:
+        field.attrs["warnings"] = json.dumps(solution.warnings)
     data = {key: _with_dims(key, values) for key, values in {**arrays, **columns, **posterior.arrays()}.items()}
     for key, values in (("truth", posterior.problem.truth), ("stored", posterior.problem.stored)):
         if values is not None:
@@ -240,8 +235,13 @@ def load(path: str | os.PathLike[str]) -> Solution:
     else:
         posterior = GaussianPosterior(*described, arrays["weight_mean"], arrays["weight_root"])
     status = Status(top.attrs["status"], top.attrs["status_help"])
-    parts = [json.loads(top.attrs[key]) for key in ("trace", "timings", "settings")]
-    return Solution(posterior, status, *parts)
+    trace, timings, settings = (json.loads(top.attrs[key]) for key in ("trace", "timings", "settings"))
+    told, made_by = (
+        json.loads(top.attrs.get(key, missing)) for key, missing in (("warnings", "null"), ("versions", "{}"))
+    )
+    return Solution(
+        posterior, status, trace, timings, settings, None, None if told is None else tuple(told), made_by
+    )  # fmt: skip
 
 
 # -- problems as text and arrays

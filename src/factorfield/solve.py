@@ -6,11 +6,12 @@ import sys
 import types
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, overload
 
 from factorfield import methods
 from factorfield.domain import TIME
-from factorfield.errors import expected
+from factorfield.errors import expected, recorded
 from factorfield.methods import Method, Report
 from factorfield.model import Model, default_model
 from factorfield.problem import Problem
@@ -47,9 +48,15 @@ def solve(
     together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
         if together and not any(needs_stand_ins(_problem_of(item)) for item in items):
-            solutions = together([_as_model(item, chosen) for item in items], report)
+            with recorded() as told:  # which of them it is about, the methods do not say
+                found = together([_as_model(item, chosen) for item in items], report)
+            solutions = [replace(solution, warnings=tuple(told)) for solution in found]
         else:
-            solutions = [_solve_one(item, chosen, report) for item in items]
+            solutions = []
+            for item in items:
+                with recorded() as told:
+                    solutions.append(_solve_one(item, chosen, report))
+                solutions[-1] = replace(solutions[-1], warnings=tuple(told))
     return solutions if many else solutions[0]
 
 

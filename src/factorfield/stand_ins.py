@@ -7,14 +7,13 @@ value's own stand-in out of that belief, and matches it anew.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import expected
+from factorfield.errors import expected, overheard, repeat
 from factorfield.noise import matched
 from factorfield.problem import Problem, Statement
 from factorfield.solution import Solution, Status
@@ -37,8 +36,7 @@ def solve_with_stand_ins(problem: Problem, run: Callable[[Problem], Solution]) -
     for round_ in range(ROUNDS):
         for index in special if round_ == 0 else ():
             statements[index] = _first(problem.statements[index])
-        with warnings.catch_warnings(record=True) as advice:  # of the last round only
-            warnings.simplefilter("always")
+        with overheard() as advice:  # passed on from the last round only
             solution = run(_with(problem, statements))
         moved = 0.0
         for index in special:
@@ -49,8 +47,7 @@ def solve_with_stand_ins(problem: Problem, run: Callable[[Problem], Solution]) -
             statements[index] = _matched(problem.statements[index], statements[index], mean, variance)
         if round_ > 0 and moved < RESTS:
             break
-    for one in advice:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    repeat(advice)
     word = "converged" if moved < RESTS and solution.status == "converged" else "max-iterations"
     text = f"stand-ins for the noise moved beliefs by {moved:.1e} standard deviations in round {round_ + 1}, the last"
     status = solution.status if solution.status == "diverged" else Status(word, text)

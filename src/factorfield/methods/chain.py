@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from factorfield import threads
 from factorfield.activation import Activation, Identity
 from factorfield.chain_posterior import ChainPosterior
-from factorfield.errors import ProblemError, expected
+from factorfield.errors import ProblemError, expected, overheard, repeat
 from factorfield.methods import Report, chain_noise
 from factorfield.methods.chain_advice import advise
 from factorfield.methods.chain_modes import Unresolved, grown
@@ -74,16 +74,19 @@ class Chain:
         setup = set_up(problem, self.degree, self.modes, self.activation)
         if self.starts == 1 or setup.is_linear:
             return self._run(setup, edges, report, begin)
-        found, ends = [], []
+        found, ends, advice = [], [], []
         for values in start_values(problem, self.starts):
             try:
-                found.append(self._run(replace(setup, start=values), edges, report, begin))
+                with overheard() as told:
+                    found.append(self._run(replace(setup, start=values), edges, report, begin))
+                advice.append(told)
             except ProblemError:
                 if not values:
                     raise
                 continue  # a start from which the path runs away
             ends.append((found[-1].trace["negative_log_density"], found[-1].parameters))
         best, said = best_of(ends, 4)
+        repeat(advice[best])
         status = found[best].status
         return replace(found[best], status=Status(str(status), f"{status.help}; {said}"))
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from factorfield import threads
 from factorfield.continuation import stages
-from factorfield.errors import AdviceWarning, expected
+from factorfield.errors import AdviceWarning, expected, overheard, repeat
 from factorfield.factors import Linearised
 from factorfield.gaussian import Diagonal
 from factorfield.methods import Report
@@ -98,12 +98,15 @@ class Joint:
             return self._run_several(model, report)
 
     def _run_several(self, model: Model, report: Report | None) -> Solution:
-        found, ends = [], []
+        found, ends, advice = [], [], []
         for values in start_values(model.problem, self.starts):
             start = self._held(model, values) if values else self.start
-            found.append(replace(self, starts=1, start=start)._run(model, report))
+            with overheard() as told:
+                found.append(replace(self, starts=1, start=start)._run(model, report))
+            advice.append(told)
             ends.append((-model.log_joint(found[-1].posterior.weight_mean), found[-1].parameters))
         best, said = best_of(ends, 4)
+        repeat(advice[best])
         status = found[best].status
         return replace(found[best], status=Status(str(status), f"{status.help}; {said}"))
 

@@ -1,0 +1,375 @@
+"""A report: one HTML page about a solution that needs no network, no script of others and no plotting package.
+
+What a reader must know first comes first: status and warnings. The page draws its pictures itself (report.js) from
+numbers embedded in it. All text is escaped, and a content security policy admits our own script and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from factorfield.domain import Periodic
+from factorfield.errors import expected
+from factorfield.files import complete
+from factorfield.formula import MathML, mathml, symbol
+from factorfield.problem import Problem, Statement
+from factorfield.report_data import frame_count, page_data
+from factorfield.solution import Solution, check_writable
+from factorfield.version import __version__
+from factorfield.views import View, calibration, kind_of, view
+
+Cell = str  # HTML, escaped already
+
+MEANING = {  # of solution.settings: what was chosen, and from what
+    "method": "How the posterior was found. Left open: windows of time where there is time, else one belief.",
+    "model": "How the problem was represented.",
+    "modes": "Frequencies (periodic axes) or polynomial degrees. Left open: chosen from data and equation.",
+    "degree": "Polynomial degree in time within a window. Left open: 20, or 12 where modes mix.",
+    "scale": "Typical size of the field: the root mean square of what the conditions say about it.",
+    "activation": "The ansatz: field = activation of a weighted sum of features.",
+    "sigma": "Noise of every condition and equation: as given; else estimated from the data, or a small share of the "
+    "natural size.",
+    "left_out": "Standard deviation of the modes that are not part of the belief; it is added to std.",
+    "tolerance": "What a further step or a window's last polynomials may still change.",
+    "windows": "Windows of time, as long as the tolerance allows.",
+    "factorisations": "Matrix factorisations that were needed.",
+    "collocation": "Points per axis at which the equation is asked to hold: twice the features.",
+    "path": "The linear algebra that the conditioning of the problem asked for.",
+}
+TIMINGS = {"choose": "choosing modes and noise", "solve": "solving, all choices included"}
+
+
+def check_page(path: str | os.PathLike[str]) -> Path:
+    """Refuse a page that could not be written - before the work, not after it."""
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise expected("a page to write such as run.html", target.name or str(target), f"{target.stem or 'run'}.html")
+    return check_writable(target)
+
+
+def write(solution: Solution, path: str | os.PathLike[str]) -> Path:
+    """Write the report; the file appears complete or not at all."""
+    target = check_page(path)
+    text = page(solution)
+    with complete(target) as part:
+        part.write_text(text, encoding="utf-8")
+    return target
+
+
+def page(solution: Solution) -> str:
+    """The report as HTML text."""
+    shown = view(solution)
+    numbers = page_data(solution, shown)
+    problem = solution.problem
+    title = problem.name or "Untitled problem"
+    style, script = (files("factorfield").joinpath(name).read_text("utf-8") for name in ("report.css", "report.js"))
+    embedded = json.dumps(numbers, allow_nan=False).replace("<", "\\u003c")
+    policy = f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    sections = [
+        _first(solution),
+        _problem(problem),
+        _data(solution),
+        _field(shown, frame_count(numbers), bool(numbers["field"]["data"])),
+        _coefficients(solution),
+        _calibration(shown),
+        _settings(solution),
+        _timings(solution),
+        _versions(solution),
+    ]
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{escape(title)} - factorfield report</title>
+<style>{style}</style>
+</head>
+<body>
+<header><h1>{escape(title)}</h1></header>
+<main>
+{"".join(section for section in sections if section)}
+</main>
+<script type="application/json" id="numbers">{embedded}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+# -- sections, in the order of the page
+
+
+def _first(solution: Solution) -> str:
+    """Status and warnings."""
+    status = solution.status
+    parts = [
+        f'<div class="status {escape(str(status))}" role="status"><strong>{escape(str(status).capitalize())}.</strong> '
+        f"{escape(status.help[:1].upper() + status.help[1:])}.</div>"
+    ]
+    if solution.warnings:
+        items = "".join(f"<li>{escape(text)}</li>" for text in solution.warnings)
+        count = len(solution.warnings)
+        parts.append(
+            f'<div class="warnings"><strong>{count} warning{"s" if count > 1 else ""}</strong><ul>{items}</ul></div>'
+        )
+    else:
+        said = "No warnings were given." if solution.warnings is not None else "The file does not tell of warnings."
+        parts.append(f'<p class="quiet">{said}</p>')
+    return "\n".join(parts)
+
+
+def _problem(problem: Problem) -> str:
+    equations = "".join(
+        f"<p>{mathml(e.text if '=' in e.text else e.text + ' = 0', display=True)}</p>" for e in problem.equations
+    )
+    rows = []
+    for name in problem.domain.names:
+        axis = problem.domain[name]
+        kind = ", periodic" if isinstance(axis, Periodic) else ""
+        rows.append([_symbol(name), f"from {axis.lower:g} to {axis.upper:g}{kind}"])
+    for name, value in problem.constants.items():
+        rows.append([_symbol(name), f"= {value:g}, known"])
+    for name, prior in problem.unknowns.items():
+        kind = ", positive" if prior.positive else ""
+        rows.append([_symbol(name), f"unknown; prior {prior.mean:g} &#177; {prior.std:g}{kind}"])
+    return _section("Problem", f'<div class="formulas">{equations}</div>', _table(["symbol", "meaning"], rows))
+
+
+def _data(solution: Solution) -> str:
+    """What was measured or stated, how often, how exactly - and how far the solution is from it."""
+    chosen = dict(solution.settings.get("sigma") or [])
+    rows = [
+        [
+            _statement_text(statement), _where(statement), str(len(statement.target)) if statement.points else "",
+            _sigma(statement, chosen), _misfit(solution, statement, chosen),
+        ]
+        for statement in solution.problem.statements if kind_of(statement) != "equation"
+    ]  # fmt: skip
+    header = ["condition", "where", "values", "sigma", "misfit"]
+    body = _table(header, rows, numbers=(2, 3, 4)) if rows else "<p>None: only the equation speaks.</p>"
+    note = (
+        "Misfit: root mean square distance of the posterior mean from the values, in sigmas; about 1 if sigma is right."
+    )
+    return _section("Data and conditions", body, f'<p class="quiet">{note}</p>' if rows else "")
+
+
+def _field(shown: View, frames: int, measured: bool) -> str:
+    """Places for the script to draw into: lines, maps over time, or maps over the plane."""
+    dimensions, fields = len(shown.axes), range(len(shown.names))
+    shape = "plane" if len(shown.space) > 1 else "overview"
+    legend = ["mean", "band", *["truth"] * (shown.truth is not None), *["data"] * measured]
+    main, side = [], []
+    for n in fields:
+        name = _symbol(shown.names[n])
+        if shape == "overview":
+            main.append(_figure("lines", f"{name} with its 90 % interval", n))
+        if dimensions == 1:
+            side.append(_figure("spread", f"standard deviation of {name}", n))
+            continue
+        more = "circles: where it was measured" if shape == "plane" else "the line is the time of the slider"
+        main.append(_figure(f"{shape}-mean", f"posterior mean of {name}; {more}", n))
+        side.append(_figure(f"{shape}-std", f"standard deviation of {name}", n))
+        if shown.truth is not None:
+            side.append(_figure(f"{shape}-error", f"posterior mean of {name} minus the truth", n))
+    fixed = ", ".join(f"{name} = {value:g}" for name, value in shown.fixed.items())
+    return _section(
+        "Field",
+        "<noscript><p>The pictures need JavaScript, which this browser does not run.</p></noscript>",
+        _slider(frames) if frames > 1 else "",
+        _legend(legend) if shape == "overview" else "",
+        f'<div class="panels">{"".join(main)}</div>',
+        f'<p class="quiet">Shown at {escape(fixed)}.</p>' if fixed else "",
+    ) + _section("Uncertainty", _spread_text(shown), f'<div class="panels">{"".join(side)}</div>')
+
+
+def _slider(frames: int) -> str:
+    return (
+        '<div class="control"><label for="time">time <i>t</i> = <output id="time-said" for="time"></output></label>'
+        f'<input type="range" id="time" min="0" max="{frames - 1}" step="1" value="0">'
+        '<button type="button" id="play">Play</button></div>'
+    )
+
+
+def _spread_text(shown: View) -> str:
+    if not np.all(np.isfinite(shown.std)):
+        return "<p>This method gives no standard deviation.</p>"
+    typical, most = float(shown.std.mean()), float(shown.std.max())
+    size = float(np.sqrt(np.mean(shown.mean**2))) or 1.0
+    return (
+        f"<p>The standard deviation is {_number(typical)} on average and {_number(most)} at most; the field's own root "
+        f"mean square is {_number(size)}.</p>"
+    )
+
+
+def _coefficients(solution: Solution) -> str:
+    found = solution.parameters
+    if not found:
+        return ""
+    rows, pictures = [], []
+    for index, (name, values) in enumerate(found.items()):
+        prior, (low, high) = solution.problem.unknowns[name], values["interval"]
+        rows.append(
+            [_symbol(name), _number(values["mean"], 5), _number(values["std"]),
+             f"{_number(low, 5)} to {_number(high, 5)}", f"{prior.mean:g} &#177; {prior.std:g}"]
+        )  # fmt: skip
+        pictures.append(_figure("coefficient", f"posterior of {_symbol(name)}", index))
+    table = _table(["coefficient", "mean", "std", "90 % interval", "prior"], rows, numbers=(1, 2))
+    legend = _legend(["posterior", "band", "prior"])
+    return _section("Coefficients", table, legend, f'<div class="panels">{"".join(pictures)}</div>')
+
+
+def _calibration(shown: View) -> str:
+    """Where the truth is known: are the intervals what they say?"""
+    found = calibration(shown)
+    if found is None:
+        return ""
+    scores = found["scores"]
+    labels = {
+        "rmse": "root mean square error", "relative_l2": "the same, relative to the truth",
+        "max_error": "largest error",
+        "crps": "continuous ranked probability score", "nll": "negative log density, mean", "mean_std": "mean std",
+    }  # fmt: skip
+    rows = [[text, _number(scores[key])] for key, text in labels.items()]
+    rows += [
+        [f"{level} % intervals that hold the truth", f"{100 * scores[f'coverage{level}']:.1f} %"]
+        for level in (50, 90, 95)
+    ]
+    pictures = _figure("reliability", "on the dashed line: intervals hold the truth as often as they say", 0)
+    pictures += _figure("pit", "flat: the truth falls anywhere in the predicted distribution", 0)
+    return _section(
+        "Calibration",
+        "<p>The truth of this problem is known, so the intervals can be judged - by one set of data: "
+        "neighbouring points err together, and only over many sets should the share reach the level.</p>",
+        _table(["score", "value"], rows, numbers=(1,)), f'<div class="panels">{pictures}</div>',
+    )  # fmt: skip
+
+
+def _settings(solution: Solution) -> str:
+    rows = [
+        [escape(key.replace("_", " ")), _value(key, value), MEANING.get(key, "")]
+        for key, value in solution.settings.items()
+    ]
+    return _section("Settings, and what they come from", _table(["setting", "value", "meaning"], rows))
+
+
+def _timings(solution: Solution) -> str:
+    rows = [[TIMINGS.get(name, escape(name)), f"{_number(value)} s"] for name, value in solution.timings.items()]
+    counts = {name: value for name, value in solution.trace.items() if isinstance(value, int | float)}
+    rows += [[escape(name.replace("_", " ")), _number(value, 6)] for name, value in counts.items()]
+    return _section("Work", _table(["", ""], rows, numbers=(1,)))
+
+
+def _versions(solution: Solution) -> str:
+    made = ", ".join(f"{escape(name)} {escape(value)}" for name, value in solution.versions.items())
+    said = f"Solved with {made}." if made else "The file does not tell which versions solved it."
+    return _section("Versions", f"<p>{said} Report written by factorfield {escape(__version__)}.</p>")
+
+
+# -- pieces
+
+
+def _section(title: str, *parts: str) -> str:
+    return f"<section><h2>{title}</h2>\n" + "\n".join(part for part in parts if part) + "\n</section>\n"
+
+
+def _figure(kind: str, caption: str, index: int) -> str:
+    return f'<figure><div data-draw="{kind}" data-field="{index}"></div><figcaption>{caption}</figcaption></figure>'
+
+
+def _legend(names: Sequence[str]) -> str:
+    words = {
+        "mean": ("mean", "mean"), "posterior": ("mean", "posterior"), "band": ("band", "90 % interval"),
+        "truth": ("truth", "truth"), "prior": ("prior", "prior"), "data": ("data", "data"),
+    }  # fmt: skip
+    return '<p class="legend">' + "".join(f'<span class="{words[n][0]}">{words[n][1]}</span>' for n in names) + "</p>"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequence[int] = ()) -> str:
+    """`header` and `rows` are HTML already; columns in `numbers` stand to the right."""
+    kinds = [' class="number"' if index in numbers else "" for index in range(len(header))]
+    head = "".join(f"<th{kind}>{text}</th>" for kind, text in zip(kinds, header, strict=True))
+    body = ""
+    for row in rows:
+        cells = zip(kinds, header, row, strict=True)
+        body += "<tr>" + "".join(f'<td{kind} data-label="{text}">{cell}</td>' for kind, text, cell in cells) + "</tr>"
+    stacked = ' class="stack"' if len(header) > 2 else ""
+    shown = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
+    return f'<div class="scroll"><table{stacked}>{shown}<tbody>{body}</tbody></table></div>'
+
+
+def _symbol(name: str) -> str:
+    return MathML().whole(symbol(name, MathML()), False)
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return "-" if value != value else escape(f"{float(value):.{digits}g}")
+
+
+def _value(key: str, value: Any) -> Cell:
+    if key == "windows" and isinstance(value, Sequence):
+        return f"{len(value) - 1} windows"
+    if key == "sigma":
+        return "<br>".join(f"{escape(str(name))}: {_number(number)}" for name, number in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{escape(str(name))}: {_value('', one)}" for name, one in value.items()) or "-"
+    if isinstance(value, float):
+        return _number(value, 4)
+    return escape(str(value)) if value not in (None, "") else "-"
+
+
+# -- conditions in words
+
+
+def _statement_text(statement: Statement) -> Cell:
+    text = statement.relation.text
+    return mathml(text) if "=" in text or statement.points is not None else mathml(f"{text} = 0")
+
+
+def _where(statement: Statement) -> Cell:
+    if statement.points is None:
+        return "at " + ", ".join(f"{_symbol(name)} = {value:g}" for name, value in (statement.face or {}).items())
+    parts = []
+    for name, x in statement.points.items():
+        low, high = float(x.min()), float(x.max())
+        parts.append(f"{_symbol(name)} = {low:.4g}" if low == high else f"{_symbol(name)} from {low:.3g} to {high:.3g}")
+    return ", ".join(parts)
+
+
+def _used_sigma(statement: Statement, chosen: Mapping[str, float]) -> float | None:
+    if statement.sigma is None:
+        return chosen.get(statement.name)
+    return float(np.sqrt(np.mean(np.square(statement.sigma))))
+
+
+def _sigma(statement: Statement, chosen: Mapping[str, float]) -> Cell:
+    used = _used_sigma(statement, chosen)
+    if used is None:
+        return "by the model"
+    if statement.sigma is None:
+        return f"{_number(used)} (chosen)"
+    low, high = float(np.min(statement.sigma)), float(np.max(statement.sigma))
+    return _number(low) if low == high else f"{_number(low)} to {_number(high)}"
+
+
+def _misfit(solution: Solution, statement: Statement, chosen: Mapping[str, float]) -> Cell:
+    used = _used_sigma(statement, chosen) if statement.sigma is None else statement.sigma
+    if statement.points is None or used is None:
+        return ""
+    seen = solution.posterior.predict(statement.points, statement.relation.text, points=True)
+    distance = (np.asarray(seen["mean"], float) - statement.target) / used
+    return _number(float(np.sqrt(np.mean(distance**2))))

@@ -1,0 +1,146 @@
+"""Every kind of picture for every shape of problem; formulas as people write them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import factorfield as ff
+from factorfield.formula import mathml, mathtext
+from factorfield.views import data_of, view
+
+SHAPES = {  # one small problem per shape
+    "stationary, an unknown": lambda: ff.problems.get("reaction-coefficient"),
+    "ODE, two fields": lambda: ff.problems.get("lotka-volterra", noise=2.0),
+    "space and time": lambda: ff.problems.get("heat", noise=0.1, labels=48),
+    "plane": lambda: ff.problems.get("poisson-2d", noise=0.05),
+    "plane and time": lambda: ff.problems.get("heat-2d", noise=0.1),
+    "no truth, two fields": lambda: ff.Problem(
+        ["u_t = v_x", "v_t = u_x"], {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)}, {},
+        [ff.Initial("u = sin(2*pi*x)"), ff.Initial("v = 0")], name="$x$ & <b>",
+    ),
+}  # fmt: skip
+KINDS = ("summary", "fields", "slices", "residual", "coefficients", "trace", "reliability", "graph")
+MISSING = {  # what a problem does not have is said, not drawn
+    "coefficients": {"ODE, two fields", "space and time", "plane", "plane and time", "no truth, two fields"},
+    "trace": {"plane"},
+    "reliability": {"no truth, two fields"},
+}
+
+
+@pytest.fixture(scope="module")
+def solutions() -> dict[str, ff.Solution]:
+    return {name: ff.solve(make()) for name, make in SHAPES.items()}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_draws_every_shape_or_says_why_not(
+    solutions: dict[str, ff.Solution], shape: str, kind: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "picture.png"
+    if shape in MISSING.get(kind, ()):
+        with pytest.raises(ff.ProblemError, match=r"expected .* received .*; try --kind"):
+            ff.plotting.plot(solutions[shape], path, kind=kind)
+        assert list(tmp_path.iterdir()) == []
+        return
+    ff.plotting.plot(solutions[shape], path, kind=kind)
+    assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
+    assert [entry.name for entry in tmp_path.iterdir()] == ["picture.png"]
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml")])
+@pytest.mark.parametrize("kind", ["summary", "graph"])
+def test_the_suffix_chooses_a_vector_format(
+    solutions: dict[str, ff.Solution], kind: str, suffix: str, start: bytes, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    ff.plotting.plot(solutions["space and time"], tmp_path / f"a.{suffix}", kind=kind)
+    assert (tmp_path / f"a.{suffix}").read_bytes().startswith(start)
+
+
+def test_a_misspelt_kind_and_a_picture_without_a_folder_are_one_line(
+    solutions: dict[str, ff.Solution], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ff.ProblemError, match="'slices'"):
+        ff.plotting.plot(solutions["plane"], tmp_path / "a.png", kind="slice")
+    with pytest.raises(ff.ProblemError, match="existing folder"):
+        ff.plotting.plot(solutions["plane"], tmp_path / "no" / "a.png")
+
+
+def test_a_missing_matplotlib_is_one_line(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; import factorfield as ff;"
+        "ff.plotting.plot(ff.solve(ff.problems.get('poisson')), 'a.png')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "factorfield[plot]" in done.stderr
+
+
+def test_the_command_draws_a_stored_solution(solutions: dict[str, ff.Solution], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    solutions["stationary, an unknown"].save(tmp_path / "run.nc")
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "factorfield.cli", "plot", *arguments]
+        return subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+
+    done = command("run.nc", "--kind", "coefficients")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run-coefficients.png").read_bytes().startswith(b"\x89PNG")
+    for arguments, words in {
+        ("run.nc", "--kind", "coefficents"): "'coefficients'",
+        ("no.nc",): "which does not exist",
+        ("run.nc", "--out", "run.xyz"): "png",
+    }.items():
+        done = command(*arguments)
+        assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_measured_functions_of_a_field_are_turned_back_into_its_units() -> None:
+    problem = ff.Problem(
+        "u_t = -u", {"t": ff.Interval(0, 1)}, {},
+        [
+            ff.Initial("u = 2", sigma=0.1),
+            ff.Observations(t=[0.5], of="log(u)", value=[0.3], sigma=0.1),
+            ff.Observations(t=[0.6], of="u**2", value=[4.0], sigma=0.1),  # of which nobody knows the sign
+        ],
+    )  # fmt: skip
+    (data,) = data_of(problem)
+    assert data.field == "u" and np.allclose(data.values, np.exp(0.3))
+
+
+def test_a_view_holds_truth_only_at_its_own_coordinates(solutions: dict[str, ff.Solution]) -> None:
+    solution = solutions["space and time"]
+    whole = view(solution)
+    assert whole.truth is not None and whole.truth.shape == whole.mean.shape == (1, *solution.problem.truth.shape)
+    elsewhere = view(solution, solution.predict(x=[0.123, 0.4], t=[0.0, 0.5]))
+    assert elsewhere.truth is None and elsewhere.mean.shape == (1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("u_t + b*u_x = nu*u_xx", r"$u_{t}+b\,u_{x}=\nu\,u_{\mathit{xx}}$"),
+        ("u - (u_x - 2)", r"$u-(u_{x}-2)$"),
+        ("(-u)**2", r"${(-u)}^{2}$"),
+        ("u - -2*u_x", r"$u-(-2\,u_{x})$"),
+        ("u*2*3", r"$u\cdot 2\cdot 3$"),
+        ("1/(1 + exp(-x))*u", r"$\frac{1}{1+\exp(-x)}\,u$"),
+        ("sqrt(u)*abs(u)", r"$\sqrt{u}\,|u|$"),
+    ],
+)
+def test_formulas_keep_their_meaning(text: str, written: str) -> None:
+    assert mathtext(text) == written
+    assert mathml(text).startswith("<math") and mathml(text).count("<mrow>") == mathml(text).count("</mrow>")
+
+
+def test_long_formulas_are_written_at_once() -> None:
+    """Nested products once took time exponential in their length."""
+    assert mathtext("*".join(["u"] * 200)).count("u") == 200
