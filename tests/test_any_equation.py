@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import factorfield as ff
@@ -399,3 +400,44 @@ def test_correlations_of_unknowns(method: str) -> None:
     assert table.sel(parameter="a", other="a") == pytest.approx(1.0)
     assert float(table.sel(parameter="a", other="b")) > 0.8
     assert np.allclose(table, table.T)
+
+
+# -- ordinary problems that are hard to begin with
+
+
+def test_a_hot_body_with_cold_walls() -> None:
+    """u = 1 at the start, u = 0 at the walls: the corner is said, what follows is right."""
+    problem = ff.Problem("u_t = 0.1*u_xx", {**STRIP, "t": ff.Interval(0, 1)}, {}, [ff.Initial("u = 1"), *ENDS])
+    with pytest.warns(ff.AdviceWarning, match="disagree by 1 where they meet"):
+        solution = ff.solve(problem)
+    times, k = np.array([0.05, 0.2, 1.0]), np.arange(1.0, 400.0, 2.0)[:, None, None]
+    exact = np.sum(4 / (np.pi * k) * np.sin(np.pi * k * GRID) * np.exp(-0.1 * (np.pi * k) ** 2 * times[:, None]), 0)
+    found = solution.predict(x=GRID, t=times)
+    assert float(np.abs(found["mean"] - exact).max()) < 1e-3
+    assert np.all(np.abs(found["mean"] - exact) < 2.0 * found["std"] + 1e-9)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_an_epidemic_from_one_infected(seed: int) -> None:
+    """Filtered window by window the rates get lost; they are found by profiles, as least squares finds them."""
+    t, people = np.linspace(0.0, 60.0, 41), 763.0
+
+    def infected(beta: float, gamma: float) -> np.ndarray:
+        def flow(_: float, y: np.ndarray) -> list[float]:
+            return [-beta * y[0] * y[1] / people, beta * y[0] * y[1] / people - gamma * y[1]]
+
+        return solve_ivp(flow, (0, 60), [people - 1, 1.0], rtol=1e-9, atol=1e-9, t_eval=t).y[1]
+
+    noisy = infected(0.4, 0.1) + 7.63 * np.random.default_rng(seed).standard_normal(41)
+    problem = ff.Problem(
+        ["S_t = -beta*S*I/763", "I_t = beta*S*I/763 - gamma*I"], {"t": ff.Interval(0, 60)},
+        {"beta": ff.Unknown(0.5, 0.5, positive=True), "gamma": ff.Unknown(0.2, 0.2, positive=True)},
+        [ff.Initial("S = 762"), ff.Initial("I = 1"), ff.Observations(t=t, I=noisy, sigma=7.63)],
+    )  # fmt: skip
+    solution = ff.solve(problem)
+    fit = least_squares(lambda p: (infected(*p) - noisy) / 7.63, [0.4, 0.1], diff_step=1e-4)
+    std = np.sqrt(np.diag(np.linalg.inv(fit.jac.T @ fit.jac)))
+    assert solution.status == "converged"
+    for name, mean, sd in zip(("beta", "gamma"), fit.x, std, strict=True):
+        assert abs(solution.parameters[name]["mean"] - mean) < 0.1 * sd
+        assert solution.parameters[name]["std"] == pytest.approx(sd, rel=0.1)

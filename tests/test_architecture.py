@@ -20,7 +20,7 @@ LEVELS = [
     {"latent"},
     {"problem"},
     {"representation", "symbol"},
-    {"factors", "functions", "data"},
+    {"factors", "functions", "scales", "data"},
     {"model", "problems"},
     {"paper", "posterior"},
     {"sampled", "chain_posterior", "continuation"},

@@ -44,13 +44,13 @@ def test_intervals_of_noisy_populations_cover_over_draws() -> None:
 
 @pytest.mark.parametrize(
     ("name", "modes"),
-    [("heat", {"x": 6, "t": 30}), ("wave", {"x": 20, "t": 28}), ("heat-2d", {"x": 2, "y": 2, "t": 14})],
+    [("heat", {"x": 6, "t": 30}), ("heat-2d", {"x": 2, "y": 2, "t": 14})],
 )
 def test_windows_agree_with_one_polynomial_over_all_time(name: str, modes: dict[str, int]) -> None:
     """Two representations of one posterior: other polynomials, points and (broad) priors, the same modes in space.
 
-    Inside only: on the walls, and where a wave shows nothing but them (x = t = 0.5), the std is that of the walls'
-    factors, whose number differs.
+    Not for waves between walls: pointwise residuals (joint) also punish the highest waves, which polynomials hold only
+    in part; seen through the modes that are left (chain) they do not.
     """
     base = ff.problems.get(name, noise=0.02, **({"sigma": 0.02} if name == "heat" else {}))
     equations = [ff.Equation(equation.text, sigma=1e-5) for equation in base.equations]

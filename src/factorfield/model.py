@@ -18,14 +18,14 @@ from factorfield.activation import Activation, Identity
 from factorfield.basis import Fourier, Tensor, family_for
 from factorfield.consistency import check_orders
 from factorfield.domain import TIME, Interval, Periodic, Points
-from factorfield.equation import Relation, evaluate_coefficient
 from factorfield.errors import AdviceWarning, ProblemError, expected
 from factorfield.factors import FactorGroup, build_group
 from factorfield.functions import coefficient_parts, coefficient_prior
 from factorfield.gaussian import Diagonal
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
-from factorfield.symbol import rates, typical_parameters
+from factorfield.scales import condition_scale, field_scale, natural_size
+from factorfield.symbol import rates
 
 Array = NDArray[np.float64]
 
@@ -173,7 +173,8 @@ def _statement_group(
             for name in problem.domain.names
         }
         where = problem.domain.tensor(axes)
-        natural = natural_size(statement.relation, problem, scale)
+        own = scale if statement.face is None else condition_scale(problem, statement, scale)
+        natural = natural_size(statement.relation, problem, own)
         noise = RESIDUAL_NOISE if statement.face is None else FACE_NOISE
         sigma = noise * natural if statement.sigma is None else statement.sigma
     return build_group(
@@ -193,65 +194,6 @@ def _prior(problem: Problem, representation: Representation, scale: float, activ
             else:
                 variance[block] = reach**2
     return Diagonal.from_moments(mean, variance)
-
-
-def field_scale(problem: Problem) -> float:
-    """The field's typical size: the root mean square of what the conditions say about it, 1 if they do not."""
-    sizes = []
-    for statement in problem.statements:
-        values = [jet for jet in statement.relation.jets.values() if not jet.orders]
-        if not values or (statement.points is None and statement.face is None):
-            continue
-        points = statement.points
-        if points is None:
-            face = statement.face or {}
-            points = problem.domain.tensor(
-                {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
-            )
-        try:
-            offset = evaluate_at_zero(statement.relation, problem, points)
-        except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value there
-            sizes.append(_size_of_inverse(statement))
-            continue
-        sizes.append(float(np.sqrt(np.mean((statement.target - offset) ** 2))))
-    largest = max(sizes, default=1.0)
-    return largest if largest > 0.0 and np.isfinite(largest) else 1.0
-
-
-def _size_of_inverse(statement: Statement) -> float:
-    """The field's size where a function of it was observed: log(u) = 3 means about 20."""
-    import sympy
-
-    relation = statement.relation
-    if len(relation.jets) != 1 or relation.expression.free_symbols != set(relation.jets):
-        return 0.0
-    symbol, seen = next(iter(relation.jets)), sympy.Symbol("seen")
-    found = sympy.solve(relation.expression - seen, symbol)
-    values = [np.asarray(sympy.lambdify(seen, one, "numpy")(statement.target), float) for one in found]
-    sizes = [float(np.sqrt(np.mean(v**2))) for v in values if np.all(np.isfinite(v))]
-    return max(sizes, default=0.0)
-
-
-def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Array | float:
-    """A relation where the field and the unknown coefficients' deviations vanish."""
-    values = {**{str(symbol): 0.0 for symbol in relation.jets}, **typical_parameters(problem)}
-    return evaluate_coefficient(relation.expression, values, points)
-
-
-def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
-    """The size of the equation's largest linear term for a field of size `scale` varying over the whole domain."""
-    centre = {
-        name: np.array([0.5 * (problem.domain[name].lower + problem.domain[name].upper)])
-        for name in problem.domain.names
-    }
-    sizes = []
-    for jet, coefficient in relation.linear_part.items():
-        size = float(np.max(np.abs(evaluate_coefficient(coefficient, typical_parameters(problem), centre))))
-        for axis, times in jet.orders:
-            size /= problem.domain[axis].length ** times
-        sizes.append(size)
-    largest = max(sizes, default=1.0)
-    return scale * (largest if np.isfinite(largest) and largest > 0.0 else 1.0)
 
 
 def observation_noise(model: Model) -> dict[str, float]:

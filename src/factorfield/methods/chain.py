@@ -26,6 +26,7 @@ from factorfield.errors import ProblemError, expected, overheard, repeat
 from factorfield.methods import Report, chain_noise
 from factorfield.methods.chain_advice import advise
 from factorfield.methods.chain_modes import Unresolved, grown
+from factorfield.methods.chain_profile import climb, is_lost, may_climb
 from factorfield.methods.chain_setup import Setup, enlarged, set_up
 from factorfield.methods.chain_walk import Walk
 from factorfield.methods.starts import best_of, start_values
@@ -140,12 +141,21 @@ class Chain:
     ) -> tuple[Walk, Status, ChainPosterior]:
         walk = Walk(setup, self.tolerance, self.iterations, self.store, report, known)
         with threads.suited_to(setup.representation.size), np.errstate(all="ignore"):  # steps that leave are judged
+            failed = None
             try:
                 walk.forward(edges, setup.start_belief())
+                status = walk.smooth()
             except Unresolved:
                 walk.release()
                 raise
-            status = walk.smooth()
+            except ProblemError as problem:
+                failed = problem
+            if edges is None and may_climb(setup) and (failed or is_lost(walk, status)):
+                found = climb(setup, self.tolerance, self.iterations, report)
+                if found is not None and (failed or not is_lost(*found)):
+                    (walk, status), failed = found, None
+            if failed is not None:
+                raise failed
         posterior = ChainPosterior(
             setup.problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links,
             walk.futures, setup.tails,

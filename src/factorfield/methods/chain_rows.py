@@ -72,6 +72,13 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool, standin
         groups.append(group)
         if everywhere and setup.autonomous:
             setup.rows[known] = group
+    for statement in setup.pinned if first else ():
+        axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
+        where = problem.domain.tensor({**setup.points, **axes})
+        relation, sigma = representation.read(statement.relation), statement.sigma or 1.0
+        groups.append(
+            build_group(statement.name, relation, representation, where, statement.target, sigma, problem.constants)
+        )
     return groups
 
 

@@ -23,10 +23,12 @@ from factorfield.factors import FactorGroup
 from factorfield.functions import coefficient_parts, coefficient_prior
 from factorfield.latent import LatentRelation
 from factorfield.links import Belief
+from factorfield.methods.chain_corners import softened
 from factorfield.methods.chain_projection import projections
-from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale
+from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
+from factorfield.scales import condition_scale, field_scale
 from factorfield.spectrum import MOST, Spectrum, fit
 from factorfield.symbol import rates
 
@@ -71,6 +73,7 @@ class Setup:
     settings: Mapping[str, Any]
     started: bool = False  # by a formula, not by labels
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
+    pinned: tuple[Statement, ...] = ()  # faces that the start disagrees with, at the start
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
     start: Mapping[str, float] = field(default_factory=dict)  # where a search begins that is not to start at the prior
     older: int = 0  # statements that an earlier solve knew already
@@ -144,6 +147,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     projection = projections(problem, families, points)
     least = ROUNDING * scale * max(_fastest(problem, counts), 1.0 / horizon.length)
     sigma, noise = _sigmas(problem, scale, spectra, counts, least)
+    sigma, pinned = softened(problem, sigma, points, families)
     estimated = tuple(
         i for i, s in enumerate(problem.statements)
         if s.points is not None and s.sigma is None and np.ndim(sigma[i]) == 0 and len(s.target) >= FEWEST_LABELS
@@ -199,7 +203,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     return Setup(
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
         fields, is_linear, autonomous, plain, changing, later, level, settings, started, growing,
-        estimated,
+        pinned, estimated,
     )  # fmt: skip
 
 
@@ -315,7 +319,9 @@ def _sigmas(
                 value = np.sqrt(np.square(own) + left)  # what the basis cannot follow disturbs the labels too
             elif value is None:
                 many = s.points is not None and len(s.target) >= FEWEST_LABELS
-                value = (FIRST_NOISE if many else LABEL_NOISE if s.points is not None else FACE_NOISE) * scale
+                value = (FIRST_NOISE if many else LABEL_NOISE) * scale
+                if s.face is not None:
+                    value = FACE_NOISE * condition_scale(problem, s, scale)
             if s.points is not None and len(jets) == 1 and not jets[0].orders:
                 noise.setdefault(jets[0].field, float(np.sqrt(np.mean(np.square(value)))))
         sigma.append(value)

@@ -30,7 +30,7 @@ from factorfield.methods.chain_rows import (
     projected,
     whitened,
     window_groups,
-)
+)  # fmt: skip
 from factorfield.methods.chain_setup import Setup, length_of
 from factorfield.solution import Status
 
@@ -43,6 +43,8 @@ CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know a
 CLAIMED_COUPLED = 0.3  # the same where every window costs a factorisation
 SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
 PATIENCE = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
+HOPELESS = 1e9  # standard deviations that a path may move in one step of smoothing
+LINEAR = "linear and Gaussian: exact for the windows chosen"
 SETTLED = 1e-3  # nats: a step that gains less has arrived
 
 
@@ -119,8 +121,8 @@ class Walk:
     def _too_fast(self, wanted: str, error: float) -> ProblemError:
         return ProblemError(
             f"expected {wanted}, received a solution that changes too fast at t = {self.edges[-1]:.6g} (error "
-            f"{error:.2g} tolerances): it may blow up there, or the equation be stiff; try a larger sigma of the "
-            "equation, fewer modes, a shorter horizon, or check the sign of its terms"
+            f"{error:.2g} tolerances): it may blow up there, the equation be stiff, or conditions contradict each "
+            "other; try a larger sigma of the equation, fewer modes, a shorter horizon, or check the signs of terms"
         )
 
     def _advance(self, arrival: Belief, upper: float) -> Belief:
@@ -352,23 +354,23 @@ class Walk:
     def smooth(self) -> Status:
         """Bring the future back; nonlinear chains are linearised along the smoothed path until it rests."""
         if isinstance(self.starts, list):
-            self._backward()
+            self.backward()
         else:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
             self.futures = [Message.nothing(len(self.state))] * len(self.links)
-        if self.setup.is_linear:
-            return Status("converged", "linear and Gaussian: exact for the windows chosen")
-        if not self.setup.speaks_later:
-            return Status("converged", "every window settled")
+        if self.setup.is_linear or not self.setup.speaks_later:
+            return Status("converged", LINEAR if self.setup.is_linear else "every window settled")
         for _ in range(self.most_iterations):
-            moved = self._relinearise()
-            self._backward()
+            moved = self.relinearise()
+            self.backward()
             if self.report is not None:
                 self.report(f"smoothing, the path moved by {moved:.1e} sd", 0.9)
+            if not moved < HOPELESS:
+                break
             if moved < 1e-3:
                 return Status("converged", f"the smoothed path rests to {moved:.1e} standard deviations")
         return Status("max-iterations", f"the smoothed path still moves by {moved:.1e} standard deviations")
 
-    def _backward(self) -> None:
+    def backward(self) -> None:
         message = Message.nothing(len(self.state))
         self.futures = []
         for link in reversed(self.links):
@@ -376,7 +378,7 @@ class Walk:
             message = returned(message, link)
         self.futures.reverse()
 
-    def _relinearise(self) -> float:
+    def relinearise(self) -> float:
         """One Gauss-Newton step of the whole chain; how far the states moved, in their standard deviations."""
         arrival, moved = self.setup.prior, 0.0
         beliefs = self.starts
