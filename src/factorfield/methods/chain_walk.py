@@ -38,6 +38,7 @@ Array = NDArray[np.float64]
 Path = str | os.PathLike[str]
 MOST_HALVINGS = 30  # a window shorter than 2^-30 of the horizon: the equation is too stiff, or wrong
 MOST_WINDOWS = 20_000
+STUCK = 100  # equal windows in a row after which the rest of the horizon is judged by their length
 MET = 0.1  # sigmas by which an equation may be missed in a window that is short enough
 CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
 CLAIMED_COUPLED = 0.3  # the same where every window costs a factorisation
@@ -104,7 +105,8 @@ class Walk:
                 continue
             arrival = self._accept(upper)
             position += 1
-            if len(self.links) > MOST_WINDOWS:
+            stuck = waited > STUCK and cells - position > MOST_WINDOWS
+            if stuck or len(self.links) > MOST_WINDOWS:
                 raise self._too_fast(f"at most {MOST_WINDOWS} windows", error)
             # waves that do not decay keep their window; else a longer one is tried if the equation's misfit is watched
             bold = self._watched and self.setup.changing
