@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from factorfield.domain import TIME
 from factorfield.equation import evaluate_coefficient
-from factorfield.errors import ProblemError, expected
+from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
 
 if TYPE_CHECKING:
     from factorfield.problem import Problem, Statement
@@ -26,12 +27,19 @@ def check_counts(problem: Problem) -> None:
     if free:
         raise expected(
             f"an equation for every field ({', '.join(problem.fields)})", f"none that mentions {free[0]!r}",
-            f"an equation for it, or parameters={{{free[0]!r}: ff.Unknown(0, 1, over=...)}} if it is a coefficient",
+            f"{nearest(free[0], governed or {'u'})}, an equation for it, or "
+            f"parameters={{{free[0]!r}: ff.Unknown(0, 1, over=...)}} if it is a coefficient",
         )  # fmt: skip
     if len(problem.equations) < len(problem.fields):
         raise expected(
             f"as many equations as fields ({', '.join(problem.fields)})", f"{len(problem.equations)}",
             "another equation, or ff.Unknown(mean, std, over=...) for a field that is a coefficient",
+        )  # fmt: skip
+    if len(problem.equations) > len(problem.fields):
+        warnings.warn(
+            f"{len(problem.equations)} equations for {len(problem.fields)} field(s): all of them are asked to hold, "
+            "which they may not be able to together",
+            AdviceWarning, stacklevel=4,
         )  # fmt: skip
 
 

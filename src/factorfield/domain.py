@@ -136,5 +136,5 @@ class Domain:
                 raise ProblemError(
                     f"expected {what} inside [{axis.lower:g}, {axis.upper:g}] along {name}, received "
                     f"{int(outside.sum())} outside (first {name} = {x[outside][0]:.6g}); "
-                    "try widening the domain or dropping these points"
+                    "try the units of both, a wider domain, or dropping these points"
                 )

@@ -80,12 +80,13 @@ class Relation:
 
 def find_fields(texts: Sequence[str], axes: Sequence[str], known: Sequence[str], declared: Sequence[str]) -> list[str]:
     """The fields of a system: whatever is differentiated along an axis, and whatever was observed."""
-    fields = dict.fromkeys(declared)
+    fields: dict[str, None] = {}
     for text in texts:
         for name in names_in(parse_sides(text)):
             match = JET_NAME.fullmatch(name)
             if name not in known and match and all(letter in axes for letter in match[2]):
                 fields.setdefault(match[1])
+    fields |= dict.fromkeys(declared)  # last, so that the order is that of the equations
     return [name for name in fields if name not in known]
 
 
@@ -157,11 +158,21 @@ def _as_jet(name: str, fields: Sequence[str], axes: Sequence[str], parameters: S
         return Jet(match[1], orders_of(match[2]))
     if name in RESERVED:
         raise expected("a call such as sin(x)", f"the bare name {name!r}", f"{name}(x)")
-    options = [*fields, *axes, *parameters]
     raise expected(
         "fields, their derivatives, coordinates and parameters", f"the unknown symbol {name!r}",
-        f"parameters={{{name!r}: 1.0}} (or ff.Unknown, ff.Table), or {nearest(name, options)}",
+        _advice(name, fields, axes, parameters),
     )  # fmt: skip
+
+
+def _advice(name: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> str:
+    """What an unknown name may have meant: another's derivative, a misspelling, or a coefficient not given."""
+    if len(name) == 2 and name[0] == "d" and (name[1:] in fields or name[1:] in axes):
+        return f"derivatives as {(fields or ('u',))[0]}_{axes[0]}, {(fields or ('u',))[0]}_{axes[-1]}{axes[-1]}"
+    match = JET_NAME.fullmatch(name)
+    if match and fields and all(letter in axes for letter in match[2]):
+        return f"a derivative of {', '.join(fields)}, such as {fields[0]}_{match[2]}"
+    options = [*fields, *axes, *parameters]
+    return f"{nearest(name, options)}, or parameters={{{name!r}: 1.0}} (or ff.Unknown, ff.Table) if it is a coefficient"
 
 
 def evaluate_coefficient(

@@ -142,7 +142,10 @@ def default_model(
     )
     model = Model(
         problem, representation, groups, _prior(problem, representation, scale, ansatz),
-        {"model": "default", "modes": chosen, "collocation": points, "scale": scale, "activation": ansatz.name},
+        {
+            "model": "default", "modes": chosen, "collocation": points, "scale": scale, "activation": ansatz.name,
+            "sigma": [(group.name, float(np.sqrt(np.mean(group.sigma**2)))) for group in groups],
+        },
     )  # fmt: skip
     check_collocation(model, {name: n for name, n in points.items() if n < sizes[name]})
     return model

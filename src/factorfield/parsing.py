@@ -92,8 +92,13 @@ def _check_nodes(tree: ast.expr) -> None:
                 raise expected("names of letters, digits and single underscores", node.id, "another name")
         elif not isinstance(node, _PLAIN):
             raise expected(
-                "names, numbers, + - * / **, parentheses and listed functions", _describe(node), "removing it"
+                "names, numbers, + - * / **, parentheses and listed functions", _describe(node), _remedy(node)
             )
+
+
+def _remedy(node: ast.AST) -> str:
+    remedies = {ast.BitXor: "u**2", ast.Attribute: "the name without the dot, such as sin(x) or pi"}
+    return remedies.get(type(node), "removing it")
 
 
 def _describe(node: ast.AST) -> str:
@@ -108,11 +113,19 @@ def _describe(node: ast.AST) -> str:
     return words.get(type(node), f"{type(node).__name__.lower()}")
 
 
+OPERATORS = ("laplacian", "laplace", "grad", "gradient", "div", "diff", "d", "D", "Derivative", "nabla", "lap")
+
+
 def _check_call(node: ast.Call) -> None:
     if not isinstance(node.func, ast.Name):
-        raise expected("a call of a listed function", "a call of something else", "one of " + ", ".join(FUNCTIONS))
+        listed = ", ".join(FUNCTIONS)
+        raise expected(
+            "a call of a listed function", "a call of something else", f"sin(x) without a dot; one of {listed}"
+        )
     if node.func.id not in FUNCTIONS:
-        raise expected("one of the functions " + ", ".join(FUNCTIONS), node.func.id, nearest(node.func.id, FUNCTIONS))
+        close = nearest(node.func.id, FUNCTIONS)
+        operators = "derivatives spelt out, such as u_xx + u_yy, " if node.func.id in OPERATORS else ""
+        raise expected("a listed function", f"{node.func.id}(...)", f"{operators}{close}")
     if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
         raise expected(f"one argument for {node.func.id}", f"{len(node.args)}", f"{node.func.id}(u)")
 

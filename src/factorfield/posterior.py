@@ -17,7 +17,7 @@ from scipy import special
 
 from factorfield.basis import Orders
 from factorfield.coefficients import located
-from factorfield.domain import TIME
+from factorfield.domain import TIME, Periodic
 from factorfield.equation import evaluate_coefficient
 from factorfield.errors import expected, nearest
 from factorfield.factors import linearise
@@ -196,9 +196,13 @@ class Posterior:
         for name, x in grid.items():
             if x.ndim != 1 or len(x) == 0 or not np.all(np.isfinite(x)):
                 raise expected(f"a finite one-dimensional array for {name}", f"shape {x.shape}", "np.linspace(...)")
-        if TIME in names and not np.all(self.problem.domain[TIME].contains(grid[TIME])):
-            axis = self.problem.domain[TIME]
-            raise expected(f"t inside [{axis.lower:g}, {axis.upper:g}]", "later or earlier times", "a longer horizon")
+        for name in names:
+            axis = self.problem.domain[name]
+            outside = grid[name][~axis.contains(grid[name])]
+            if len(outside) and not isinstance(axis, Periodic):
+                remedy = "a longer horizon" if name == TIME else "a wider domain"
+                received = f"{len(outside)} outside (first {outside[0]:.6g})"
+                raise expected(f"{name} inside [{axis.lower:g}, {axis.upper:g}]", received, remedy)
         if points:
             length = max(len(x) for x in grid.values())
             if any(len(x) not in (1, length) for x in grid.values()):

@@ -262,7 +262,8 @@ def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
     if values.ndim == 0:
         return float(values)
     if values.shape != (count,):
-        raise expected(f"one sigma, or {count}, for {what}", f"shape {values.shape}", "one number")
+        remedy = "sigma.ravel()" if values.size == count else "one number"
+        raise expected(f"one sigma, or {count}, for {what}", f"shape {values.shape}", remedy)
     return values
 
 
@@ -281,7 +282,9 @@ def _checked_face(at: Any, domain: Domain) -> tuple[dict[str, float], tuple[str,
         axis = domain[name]
         for number in numbers[~axis.contains(numbers)]:
             raise expected(
-                f"{name} in [{axis.lower:g}, {axis.upper:g}]", f"{number:g}", f"at={{'{name}': {axis.lower:g}}}"
+                f"{name} in [{axis.lower:g}, {axis.upper:g}]",
+                f"{number:g}",
+                f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}",
             )
         face[name] = float(numbers[0])
         pair = (name, float(numbers[0]), float(numbers[1])) if len(numbers) == 2 else pair

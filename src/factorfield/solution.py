@@ -67,6 +67,11 @@ class Solution:
     warnings: tuple[str, ...] | None = ()  # the advice given while solving; None: a file that does not say
     versions: Mapping[str, str] = field(default_factory=versions)  # of the packages that solved it
 
+    def __repr__(self) -> str:
+        method, weights = self.settings.get("method", "?"), self.posterior.representation.size
+        found = "".join(f"; {n} = {p['mean']:.4g} +- {p['std']:.2g}" for n, p in self.parameters.items())
+        return f"Solution({self.problem!r} by {method}, {weights} weights; {self.status}: {self.status.help}{found})"
+
     @property
     def problem(self) -> Problem:
         return self.posterior.problem

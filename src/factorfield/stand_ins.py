@@ -100,4 +100,7 @@ def _described(problem: Problem, solution: Solution) -> Solution:
             noise.pop(jets[0].field)
             if np.isfinite(spread):
                 noise[jets[0].field] = spread
-    return replace(solution, posterior=replace(solution.posterior, problem=problem, noise=noise), resume=None)
+    own = {s.name: float(np.sqrt(np.mean(_each(s) ** 2))) for s in problem.statements if s.noise is not None}
+    shown = [(name, own.get(name, value)) for name, value in solution.settings.get("sigma", ())]
+    posterior = replace(solution.posterior, problem=problem, noise=noise)
+    return replace(solution, posterior=posterior, settings={**solution.settings, "sigma": shown}, resume=None)

@@ -22,6 +22,7 @@ from factorfield.errors import ProblemError
 from factorfield.factors import FactorGroup
 from factorfield.links import Belief, Message, Segment, assembled, carried, inner, returned, segment
 from factorfield.methods import Report, chain_modes
+from factorfield.methods.chain_judgement import given_up, pretence, unfollowed
 from factorfield.methods.chain_rows import (
     is_equation,
     last_polynomials,
@@ -39,10 +40,6 @@ Path = str | os.PathLike[str]
 MOST_HALVINGS = 30  # a window shorter than 2^-30 of the horizon: the equation is too stiff, or wrong
 MOST_WINDOWS = 20_000
 STUCK = 100  # equal windows in a row after which the rest of the horizon is judged by their length
-MET = 0.1  # sigmas by which an equation may be missed in a window that is short enough
-CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
-CLAIMED_COUPLED = 0.3  # the same where every window costs a factorisation
-SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
 PATIENCE = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
 HOPELESS = 1e9  # standard deviations that a path may move in one step of smoothing
 LINEAR = "linear and Gaussian: exact for the windows chosen"
@@ -150,40 +147,28 @@ class Walk:
         self._watched = bool(self.setup.projection) and all(
             group.name in self.setup.standing or np.all(group.points[TIME] <= lower) for group in groups or []
         )
-        error = self._error(weights, start, link)
-        return max(error, self._given_up(groups or [], weights, start, link, upper)) if self._watched else error
-
-    def _given_up(self, groups: list[FactorGroup], weights: Array, start: Belief, link: Segment, upper: float) -> float:
-        """Does the equation alone miss its sigma, or claim to know the state? Then waves are too fast for it."""
-        plain = self.shared.get(length_of(self.edges[-1], upper), link).message
-        faces = any(group.name in self.setup.standing and not is_equation(group) for group in groups)
-        if not faces and (plain is not link.message or all(map(is_equation, groups))):
-            claimed = np.sqrt(np.sum((start.root @ (plain.rows @ start.root).T) ** 2, axis=1).max())
-            known = max(np.sqrt(np.sum(start.root**2, axis=1).max()), 1e-6 * self.setup.scale)
-            unmet = np.max(np.abs(plain.misfit(start.mean)), initial=0.0)
-            measured = not self.setup.started  # the sigma of a formula is nominal: fast waves of it need no following
-            allowed = CLAIMED if self.setup.is_linear else CLAIMED_COUPLED
-            return max(measured * float(claimed / known) / allowed, float(unmet) / MET)
-        missed = [float(np.max(np.abs(self._misfit(group, weights)))) for group in groups if is_equation(group)]
-        return max(missed, default=0.0) / MET
+        error = unfollowed(self, weights, start, link)
+        if first and error <= 1.0 and self.setup.field_states < len(self.state) and self.setup.projection:
+            error = max(error, pretence(self, arrival, groups or [], weights, upper))
+        return max(error, given_up(self, groups or [], weights, start, link, upper)) if self._watched else error
 
     def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
         """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
         centre = np.zeros(len(self.order))
         if not self.setup.autonomous:
-            return self._segment(groups, centre, lower, upper)
+            return self.segment_at(groups, centre, lower, upper)
         labels = [group for group in groups if group.name not in self.setup.standing]
         rows, target = whitened(labels, centre)
         if np.any(rows[:, self.rest] != 0.0):
             if self.setup.plain:
                 groups = window_groups(self.setup, lower, upper, len(self.edges) == 1)
-            return self._segment(groups, centre, lower, upper)
+            return self.segment_at(groups, centre, lower, upper)
         length = length_of(lower, upper)
         if length not in self.shared:
             standing = [group for group in groups if group.name in self.setup.standing]
             plain = self.setup.plain
             self.shared[length] = (
-                self._wave_segment(lower, upper) if plain else self._segment(standing, centre, lower, upper)
+                self._wave_segment(lower, upper) if plain else self.segment_at(standing, centre, lower, upper)
             )
         link = self.shared[length]
         return replace(link, message=link.message * Message(rows[:, self.state], target)) if len(rows) else link
@@ -227,21 +212,10 @@ class Walk:
         weights[self.order] = np.concatenate([start.mean, link.offset + link.slope @ start.mean])
         return weights
 
-    def _segment(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
+    def segment_at(self, groups: list[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
         rows, target = whitened(groups, weights)
         self.factorisations += 1
         return segment(rows, target, self.rest, self.state, self.setup.spread[self.rest], self._end(lower, upper))
-
-    def _error(self, weights: Array, start: Belief, link: Segment) -> float:
-        """What the last two polynomials carry: of the mean in tolerances, and of the uncertainty as a share of it."""
-        allowed = self.tolerance * self.setup.scale
-        spread = np.sqrt(np.sum((link.slope @ start.root) ** 2, axis=1))
-        known = np.sqrt(np.sum(start.root[: self.setup.field_states] ** 2, axis=1))  # coefficients have other units
-        largest = max(spread.max(initial=0.0), known.max(initial=0.0))
-        of_spread = float(spread[self.last].max(initial=0.0)) / max(SHARE * largest, allowed)
-        of_mean = float(np.abs(weights[self.rest[self.last]]).max(initial=0.0)) / allowed
-        worst = max(of_mean, of_spread)
-        return worst if np.isfinite(worst) else np.inf
 
     def _newton(
         self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float
@@ -259,7 +233,7 @@ class Walk:
                 "have no value at 0, such as log); try stating where the field starts: ff.Initial('u = 20', sigma=10)"
             )
         for _ in range(self.most_iterations):
-            link = self._segment(groups, weights, lower, upper)
+            link = self.segment_at(groups, weights, lower, upper)
             self.iterations += 1
             standard = arrival.standard(link.message)
             start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
@@ -301,7 +275,7 @@ class Walk:
                     return weights, merit
                 if gained > 0.1 * before:
                     break
-                misfit = np.concatenate([self._misfit(group, weights) for group in groups])
+                misfit = np.concatenate([self.misfit(group, weights) for group in groups])
             if gained == np.inf:
                 break
         return weights, merit
@@ -343,11 +317,11 @@ class Walk:
         total = 0.5 * float(place @ place) + 0.5 * float(departure @ departure)
         with np.errstate(over="ignore", invalid="ignore"):
             for group in groups:
-                misfit = self._misfit(group, weights)
+                misfit = self.misfit(group, weights)
                 total += 0.5 * float(misfit @ misfit)
         return total if np.isfinite(total) else np.inf
 
-    def _misfit(self, group: FactorGroup, weights: Array) -> Array:
+    def misfit(self, group: FactorGroup, weights: Array) -> Array:
         value = group.relation.value(group.project(weights), group.parameters, group.points)
         return projected(group, (value - group.target) / group.sigma)
 
@@ -397,7 +371,7 @@ class Walk:
             lower, upper = self.edges[index], self.edges[index + 1]
             groups = self.groups[index]
             assert groups is not None
-            self.links[index] = self._segment(groups, self.centres[index], lower, upper)
+            self.links[index] = self.segment_at(groups, self.centres[index], lower, upper)
             beliefs[index] = arrival * self.links[index].message
             arrival = carried(beliefs[index], self.links[index])
         return moved
