@@ -11,8 +11,8 @@ import factorfield as ff
 
 SOURCE = Path(ff.__file__).parent
 LEVELS = [
-    {"version", "errors", "threads"},
-    {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel", "links"},
+    {"version", "errors", "threads", "toml_lines"},
+    {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel", "links", "schema"},
     {"chain_store"},
     {"basis", "noise", "stencil", "coefficients"},
     {"equation", "spectrum", "conditions"},
@@ -21,7 +21,7 @@ LEVELS = [
     {"problem"},
     {"representation", "symbol"},
     {"factors", "functions", "data"},
-    {"model", "problems"},
+    {"model", "problems", "problem_file"},
     {"paper", "posterior"},
     {"sampled", "chain_posterior", "continuation"},
     {"solution"},

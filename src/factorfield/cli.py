@@ -28,6 +28,7 @@ app = typer.Typer(
     add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Differential equations and noisy measurements, solved together with honest uncertainty.",
 )
 
