@@ -27,10 +27,11 @@ LEVELS = [
     {"solution"},
     {"methods"},
     {"progress", "stand_ins"},
-    {"solve", "compare"},
+    {"solve", "compare", "estimate"},
     {"plotting", "report"},
     {"experiments"},
-    {"cli_data", "cli_reproduce"},
+    {"cli_output"},
+    {"cli_data", "cli_files", "cli_reproduce"},
     {"cli"},
 ]
 

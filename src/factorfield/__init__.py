@@ -51,9 +51,9 @@ _MODULES = ("data", "methods", "metrics", "plotting", "problems")
 
 __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
-    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Solution", "StudentT", "Table", "Unknown",
-    "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plotting", "problems",
-    "read_problem", "solve",
+    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Solution", "StudentT", "Table",
+    "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plotting",
+    "problems", "read_problem", "solve",
 ]  # fmt: skip
 
 

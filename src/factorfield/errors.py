@@ -32,6 +32,8 @@ def nearest(name: str, options: Iterable[str]) -> str:
     """Advice for a misspelt name: the closest option if there is one, else all of them."""
     known = sorted(options)
     close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    if not known:
+        return "leaving it out"
     return f"{close[0]!r}" if close else "one of " + ", ".join(known)
 
 

@@ -12,7 +12,7 @@ import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,20 @@ def read_problem(path: str | os.PathLike[str], allow_outside: bool = False) -> P
     return parse_problem(_text(source), source, allow_outside)
 
 
+def with_numbers(file: ProblemFile, numbers: Mapping[str, Any]) -> ProblemFile:
+    """The same problem with other numbers for some of its parameters."""
+    problem = file.problem
+    for name in numbers:
+        if name not in problem.parameters:
+            raise expected(f"--set of a parameter of {problem.name}", name, nearest(name, problem.parameters))
+    if not numbers:
+        return file
+    parameters = {**problem.parameters, **numbers}
+    return replace(
+        file, problem=Problem(problem.equations, problem.domain, parameters, problem.conditions, name=problem.name)
+    )
+
+
 def parse_problem(text: str, source: Path, allow_outside: bool = False) -> ProblemFile:
     """The same from text; `source` names it in errors, and its folder holds the data."""
     return _Reader(text, source, allow_outside).read()
@@ -66,7 +80,9 @@ def _text(source: Path) -> str:
             raise expected("an existing problem file", str(source), "factorfield new heat")
         size = source.stat().st_size
         if size > LARGEST:
-            raise expected(f"a problem file of at most {LARGEST >> 20} MiB", f"{size >> 20} MiB", "numbers in a CSV file")
+            raise expected(
+                f"a problem file of at most {LARGEST >> 20} MiB", f"{size >> 20} MiB", "numbers in a CSV file"
+            )
         return source.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as problem:
         raise expected(f"{source.name} in UTF-8", f"other bytes at {problem.start}", "saving it as UTF-8") from None
@@ -121,6 +137,9 @@ class _Reader:
         problem = self._problem(equations, domain, parameters, conditions, name)
         method = dict(self.document.get("method", {}))
         chosen = method.pop("name", None)
+        if chosen == "chain" and "model" in self.document:
+            with self.at("model"):
+                raise expected("no [model] beside method chain, which makes its own", "one", "modes under [method]")
         output = {}
         for key, text in self.document.get("output", {}).items():
             with self.at("output", key):
@@ -160,12 +179,13 @@ class _Reader:
     # -- coefficients
 
     def _parameters(self, domain: Domain) -> dict[str, Any]:
-        found = {}
+        found: dict[str, Any] = {}
         for name, entry in self.document.get("parameters", {}).items():
             with self.at("parameters", name):
-                found[name] = self._parameter(entry)
-                if not isinstance(found[name], int | float):
-                    found[name].check(name, domain)
+                value = self._parameter(entry)
+                if isinstance(value, Unknown | Table):
+                    value.check(name, domain)
+                found[name] = value
         return found
 
     def _parameter(self, entry: Any) -> float | Unknown | Table:

@@ -23,7 +23,7 @@ from factorfield.factors import FactorGroup
 from factorfield.functions import coefficient_parts, coefficient_prior
 from factorfield.latent import LatentRelation
 from factorfield.links import Belief
-from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts, field_scale
+from factorfield.model import FACE_NOISE, LABEL_NOISE, check_memory, checked_counts, field_scale
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
 from factorfield.spectrum import MOST, Spectrum, fit
@@ -141,6 +141,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         size, axis = families[name].size, problem.domain[name]
         even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
+    check_memory(representation.size, window_rows(problem, representation, points))
     projection = None
     if problem.domain.space and all(isinstance(problem.domain[name], Periodic) for name in problem.domain.space):
         projection = np.ones((1, 1))
@@ -191,9 +192,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         ],
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
-    given = frozenset(
-        s.name for s in problem.statements if s.sigma is not None and s.noise is None and not s.is_equation
-    )  # fmt: skip
+    known = [s for s in problem.statements if s.sigma is not None and s.noise is None and not s.is_equation]
+    given = frozenset(s.name for s in known)
     coefficients = [i for name in problem.parameters if name in representation.latents
                     for i in range(*representation.latents[name].block.indices(representation.size))]  # fmt: skip
     informative = np.flatnonzero((spread[state] > 0.1 * scale) & ~np.isin(state, coefficients))
@@ -202,6 +202,15 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
         is_linear, autonomous, plain, changing, later, level, settings, started, growing, estimated,
     )  # fmt: skip
+
+
+def window_rows(problem: Problem, representation: Representation, points: Mapping[str, Array]) -> int:
+    """Factors of a window that holds all observations."""
+    counts = {TIME: next(iter(representation.latents.values())).basis.families[TIME].size + 2}
+    counts |= {name: len(x) for name, x in points.items()}
+    spread = [[n for name, n in counts.items() if name not in (s.face or {})] for s in problem.statements]
+    observed = [len(s.target) if s.points is not None else 0 for s in problem.statements]
+    return sum(n or int(np.prod(left, dtype=float)) for n, left in zip(observed, spread, strict=True))
 
 
 def enlarged(setup: Setup, problem: Problem) -> Setup:
