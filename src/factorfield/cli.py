@@ -3,8 +3,7 @@
 Exit codes: 0 solved (with a note if iterations ran out), 1 nothing to trust, 2 bad input (one line, no traceback).
 """
 
-from __future__ import annotations
-
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
 import sys
 import time
 import warnings
@@ -140,7 +139,7 @@ def solve(
         raise typer.Exit(1)
 
 
-def _posed(name: str, set_: list[str] | None, allow_outside: bool) -> ProblemFile:
+def _posed(name: str, set_: list[str] | None, allow_outside: bool) -> "ProblemFile":
     """The problem that a command's argument means: a file's, or a worked one by name."""
     from factorfield.problem_file import ProblemFile, read_problem, with_numbers
 
@@ -152,7 +151,7 @@ def _posed(name: str, set_: list[str] | None, allow_outside: bool) -> ProblemFil
     return ProblemFile(problems.get(name, **options))
 
 
-def _method(posed: ProblemFile, name: str) -> Any:
+def _method(posed: "ProblemFile", name: str) -> Any:
     """The configured method, or None for the one that suits."""
     from factorfield import methods
     from factorfield.solve import suited
@@ -262,13 +261,13 @@ def calibrate(
 app.command()(reproduce)
 
 
-def _solved(model: Model | Problem, method: Any) -> Solution:
+def _solved(model: "Model | Problem", method: Any) -> "Solution":
     import factorfield as ff
 
     return ff.solve(model, method=method, progress=True)
 
 
-def _model(problem: Problem, settings: Mapping[str, Any]) -> Model:
+def _model(problem: "Problem", settings: Mapping[str, Any]) -> "Model":
     from factorfield.estimate import built
 
     name = settings.get("name", "default")

@@ -1,7 +1,6 @@
 """`factorfield new`, `check` and `show`: files that describe problems, and files that hold solutions."""
 
-from __future__ import annotations
-
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,7 +85,7 @@ def check(
         _print_description(document)
 
 
-def _described(read: ProblemFile) -> dict[str, Any]:
+def _described(read: "ProblemFile") -> dict[str, Any]:
     from factorfield.estimate import estimate
 
     problem = read.problem
@@ -106,7 +105,7 @@ def _described(read: ProblemFile) -> dict[str, Any]:
     }
 
 
-def _equation(problem: Problem, statement: Statement) -> dict[str, Any]:
+def _equation(problem: "Problem", statement: "Statement") -> dict[str, Any]:
     relation = statement.relation
     certain = relation.is_linear and not set(relation.parameters) & set(problem.unknowns)
     return {
@@ -125,7 +124,7 @@ def _coefficient(value: Any) -> str:
     return f"{value:g}"
 
 
-def _condition(statement: Statement) -> dict[str, Any]:
+def _condition(statement: "Statement") -> dict[str, Any]:
     import numpy as np
 
     known = None if statement.sigma is None else float(np.sqrt(np.mean(np.square(statement.sigma))))
@@ -159,7 +158,7 @@ def _trusted(sigma: float | None) -> str:
     return "sigma chosen or estimated" if sigma is None else f"sigma {sigma:g}"
 
 
-def _cost(needs: Estimate) -> list[tuple[str, str]]:
+def _cost(needs: "Estimate") -> list[tuple[str, str]]:
     from factorfield.estimate import WITHIN
 
     windows = f" in each of about {needs.windows} windows" if needs.method == "chain" else ""
@@ -198,7 +197,7 @@ def show(
     print_table(f"{document['problem']}: {'; '.join(document['equations'])}", [], rows)
 
 
-def _said(solution: Solution) -> list[Statement]:
+def _said(solution: "Solution") -> list["Statement"]:
     return [statement for statement in solution.problem.statements if not statement.is_equation]
 
 
@@ -210,7 +209,7 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-def summary(solution: Solution, field: Any) -> dict[str, Any]:
+def summary(solution: "Solution", field: Any) -> dict[str, Any]:
     """What solve and show both tell about a solution."""
     from factorfield import metrics
 
@@ -232,7 +231,7 @@ def summary(solution: Solution, field: Any) -> dict[str, Any]:
     return document
 
 
-def _functions(solution: Solution) -> dict[str, Any]:
+def _functions(solution: "Solution") -> dict[str, Any]:
     """Unknown functions, as their range over the domain."""
     found = {}
     for name in solution.problem.functions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -35,6 +34,8 @@ def print_table(title: str, header: list[str], rows: Sequence[Sequence[str]]) ->
 
 def print_json(document: Mapping[str, Any]) -> None:
     """The one document on stdout; what is no number is null, as JSON knows neither NaN nor infinity."""
+    import json
+
     typer.echo(json.dumps(plain(document), ensure_ascii=False, indent=2, allow_nan=False))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -39,6 +38,8 @@ def nearest(name: str, options: Iterable[str]) -> str:
 
 def needed(module: str, extra: str) -> Any:
     """An optional package, or one line on how to get it."""
+    import importlib
+
     try:
         return importlib.import_module(module)
     except ImportError:

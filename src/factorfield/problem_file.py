@@ -26,7 +26,7 @@ from factorfield.equation import find_fields
 from factorfield.errors import ProblemError, expected, nearest, shortened
 from factorfield.noise import StudentT
 from factorfield.parsing import names_in, parse_sides
-from factorfield.problem import Problem
+from factorfield.problem import Problem, checked_parameters
 from factorfield.toml_lines import line_of
 
 LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
@@ -182,10 +182,8 @@ class _Reader:
         found: dict[str, Any] = {}
         for name, entry in self.document.get("parameters", {}).items():
             with self.at("parameters", name):
-                value = self._parameter(entry)
-                if isinstance(value, Unknown | Table):
-                    value.check(name, domain)
-                found[name] = value
+                found[name] = self._parameter(entry)
+                checked_parameters(found, domain)
         return found
 
     def _parameter(self, entry: Any) -> float | Unknown | Table:
@@ -220,7 +218,7 @@ class _Reader:
             raise expected("the path of a file", repr(text), "'measurements.csv'") from None
         if not self.allow_outside and not target.is_relative_to(home):
             raise expected("a path inside the problem file's folder", repr(text), "--allow-outside if you trust it")
-        return target
+        return folder / text
 
     # -- conditions
 

@@ -44,7 +44,10 @@ def _check(value: Any, schema: Schema, root: Schema, path: Path) -> None:
         return
     if "type" in schema and not _has_type(value, schema["type"]):
         kind = schema["type"]
-        raise _misfit(path, f"{WORDS[kind]} for {named(path)}", _shown(value), EXAMPLES[kind])
+        attempt = EXAMPLES[kind]
+        if kind == "array" and _resolved(schema.get("items", {}), root).get("type") == "object":
+            attempt = f"double brackets: [[{named(path)}]]"
+        raise _misfit(path, f"{WORDS[kind]} for {named(path)}", _shown(value), attempt)
     if "enum" in schema and value not in schema["enum"]:
         raise _misfit(path, f"{named(path)} among {', '.join(schema['enum'])}", value, nearest(value, schema["enum"]))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -148,7 +151,7 @@ def _shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int) and abs(value) > 10**18:
         return "a huge whole number"  # thousands of digits are slow to write, or refused
-    return repr(value)
+    return repr(value) if isinstance(value, str | int | float) else str(value)  # such as dates
 
 
 def _misfit(path: Path, what: str, received: object, attempt: str) -> Misfit:

@@ -17,7 +17,7 @@ def line_of(text: str, path: Path) -> int:
         shared = 0
         while shared < min(len(found), len(path)) and found[shared] == path[shared]:
             shared += 1
-        if shared == len(found) and shared > best:
+        if shared in (len(found), len(path)) and shared > best:
             best, line = shared, number
     return line
 

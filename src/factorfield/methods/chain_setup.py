@@ -70,9 +70,7 @@ class Setup:
     started: bool = False  # by a formula, not by labels
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
-    start: Mapping[str, float] = field(
-        default_factory=dict
-    )  # where the search for unknowns begins, if not at the prior
+    start: Mapping[str, float] = field(default_factory=dict)  # where the search begins, if not at the prior
     older: int = 0  # statements that an earlier solve knew already
     rows: dict[tuple[int, float], FactorGroup] = field(default_factory=dict)  # of equations, by length of the window
 
