@@ -55,12 +55,12 @@ def get(name: str, **options: Any) -> Method:
 
 def _check_options(name: str, method: Any, options: Mapping[str, Any]) -> None:
     """Misspelt options, and values of another kind than the default's."""
-    known = {field.name: field for field in dataclasses.fields(method)}
+    plain_method = method()
+    known = {field.name: getattr(plain_method, field.name) for field in dataclasses.fields(plain_method)}
     for key, value in options.items():
         if key not in known:
             raise expected(f"options of {name} among {', '.join(known)}", key, nearest(key, known))
-        default, make = known[key].default, known[key].default_factory
-        usual = default if make is dataclasses.MISSING else make()
+        usual = known[key]
         kind: Any = numbers.Integral if isinstance(usual, int) else numbers.Real if isinstance(usual, float) else None
         plain = isinstance(value, str | bool | numbers.Real)
         strange = plain and usual is not None and not isinstance(value, type(usual))

@@ -139,7 +139,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         size, axis = families[name].size, problem.domain[name]
         even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
-    check_memory(representation.size, window_rows(problem, representation, points))
+    later = sum(int(np.sum(s.points[TIME] > horizon.lower)) for s in problem.statements if s.points is not None)
+    check_memory(representation.size, window_rows(problem, representation, points) + 2 * later)  # kept for the way back
     projection = None
     if problem.domain.space and all(isinstance(problem.domain[name], Periodic) for name in problem.domain.space):
         projection = np.ones((1, 1))
@@ -190,22 +191,21 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         ],
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
-    known = [s for s in problem.statements if s.sigma is not None and s.noise is None and not s.is_equation]
-    given = frozenset(s.name for s in known)
+    told = [s for s in problem.statements if not (s.sigma is None or s.noise or s.is_equation)]
     coefficients = [i for name in problem.parameters if name in representation.latents
                     for i in range(*representation.latents[name].block.indices(representation.size))]  # fmt: skip
     informative = np.flatnonzero((spread[state] > 0.1 * scale) & ~np.isin(state, coefficients))
     prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
-        problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
-        is_linear, autonomous, plain, changing, later, level, settings, started, growing, estimated,
+        problem, representation, prior, spread, sigma, frozenset(s.name for s in told), noise, scale, points,
+        projection, tails, informative, is_linear, autonomous, plain, changing, later, level, settings, started, growing, estimated,
     )  # fmt: skip
 
 
 def window_rows(problem: Problem, representation: Representation, points: Mapping[str, Array]) -> int:
     """Factors of a window that holds all observations."""
-    counts = {TIME: next(iter(representation.latents.values())).basis.families[TIME].size + 2}
-    counts |= {name: len(x) for name, x in points.items()}
+    instants = next(iter(representation.latents.values())).basis.families[TIME].size + 2
+    counts = {TIME: instants, **{name: len(x) for name, x in points.items()}}
     spread = [[n for name, n in counts.items() if name not in (s.face or {})] for s in problem.statements]
     observed = [len(s.target) if s.points is not None else 0 for s in problem.statements]
     return sum(n or int(np.prod(left, dtype=float)) for n, left in zip(observed, spread, strict=True))
