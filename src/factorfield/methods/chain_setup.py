@@ -139,8 +139,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         size, axis = families[name].size, problem.domain[name]
         even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
-    later = sum(int(np.sum(s.points[TIME] > horizon.lower)) for s in problem.statements if s.points is not None)
-    check_memory(representation.size, window_rows(problem, representation, points) + 2 * later)  # kept for the way back
+    kept = sum(int(np.sum(s.points[TIME] > horizon.lower)) for s in problem.statements if s.points is not None)
+    check_memory(representation.size, window_rows(problem, representation, points) + 2 * kept)  # for the way back
     projection = None
     if problem.domain.space and all(isinstance(problem.domain[name], Periodic) for name in problem.domain.space):
         projection = np.ones((1, 1))
@@ -195,10 +195,10 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     coefficients = [i for name in problem.parameters if name in representation.latents
                     for i in range(*representation.latents[name].block.indices(representation.size))]  # fmt: skip
     informative = np.flatnonzero((spread[state] > 0.1 * scale) & ~np.isin(state, coefficients))
-    prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
-        problem, representation, prior, spread, sigma, frozenset(s.name for s in told), noise, scale, points,
-        projection, tails, informative, is_linear, autonomous, plain, changing, later, level, settings, started, growing, estimated,
+        problem, representation, Belief(prior_mean[state], np.diag(spread[state])), spread, sigma,
+        frozenset(s.name for s in told), noise, scale, points, projection, tails, informative, is_linear, autonomous,
+        plain, changing, later, level, settings, started, growing, estimated,
     )  # fmt: skip
 
 
