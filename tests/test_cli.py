@@ -125,7 +125,8 @@ def test_the_version_names_what_it_stands_on(capsys: pytest.CaptureFixture[str])
 
 def test_help_loads_neither_numbers_nor_boxes(tmp_path: Path) -> None:
     code = (
-        "import sys, atexit; from factorfield.cli import main; heavy = ('numpy', 'scipy', 'sympy', 'rich.table', 'json');"
+        "import sys, atexit; from factorfield.cli import main;"
+        "heavy = ('numpy', 'scipy', 'sympy', 'rich.table', 'json');"
         "atexit.register(lambda: print([m for m in heavy if m in sys.modules])); main(['--help'])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
