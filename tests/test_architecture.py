@@ -11,8 +11,8 @@ import factorfield as ff
 
 SOURCE = Path(ff.__file__).parent
 LEVELS = [
-    {"version", "errors", "threads", "files"},
-    {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel", "links"},
+    {"version", "errors", "threads", "files", "toml_lines"},
+    {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel", "links", "schema"},
     {"chain_store"},
     {"basis", "noise", "stencil", "coefficients"},
     {"equation", "spectrum", "conditions"},
@@ -21,17 +21,18 @@ LEVELS = [
     {"problem"},
     {"representation", "symbol"},
     {"factors", "functions", "scales", "data"},
-    {"model", "problems"},
+    {"model", "problems", "problem_file"},
     {"paper", "posterior"},
     {"sampled", "chain_posterior", "continuation"},
     {"solution"},
     {"methods"},
     {"progress", "stand_ins"},
-    {"solve", "compare"},
+    {"solve", "compare", "estimate"},
     {"formula", "views"},
     {"plotting", "plotting_style", "plotting_fields", "plotting_checks", "plotting_graph", "report", "report_data"},
     {"experiments"},
-    {"cli_data", "cli_reproduce", "cli_pictures"},
+    {"cli_output"},
+    {"cli_data", "cli_files", "cli_reproduce", "cli_pictures"},
     {"cli"},
 ]
 

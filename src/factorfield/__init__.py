@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from factorfield.noise import LogNormal, StudentT
     from factorfield.paper import paper_model
     from factorfield.problem import Problem
+    from factorfield.problem_file import ProblemFile, read_problem
     from factorfield.solution import Solution, load
     from factorfield.solve import solve
 
@@ -43,15 +44,16 @@ _HOMES = {
     "Problem": "problem", "Table": "coefficients", "Unknown": "coefficients",
     "LogNormal": "noise", "StudentT": "noise",
     "Model": "model", "default_model": "model", "paper_model": "paper",
+    "ProblemFile": "problem_file", "read_problem": "problem_file",
     "Solution": "solution", "load": "solution", "solve": "solve",
 }  # fmt: skip
 _MODULES = ("data", "methods", "metrics", "plotting", "problems", "report")
 
 __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
-    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "Solution", "StudentT", "Table", "Unknown",
-    "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plotting", "problems",
-    "report", "solve",
+    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Solution", "StudentT", "Table",
+    "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plotting",
+    "problems", "read_problem", "report", "solve",
 ]  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """`factorfield data`: fetch, audit and generate PDEBench files."""
 
-from __future__ import annotations
-
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

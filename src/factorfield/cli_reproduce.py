@@ -1,8 +1,6 @@
 """`factorfield reproduce`: the paper's tables and figures from runs that resume."""
 
-from __future__ import annotations
-
-import shlex
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +77,7 @@ def reproduce(
     _write(wanted, scope, records, outcome, out)
 
 
-def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data: Path | None) -> Scope:
+def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data: Path | None) -> "Scope":
     from factorfield import methods as known
     from factorfield.experiments.plan import METHODS, SPEEDS, Scope
 
@@ -101,7 +99,9 @@ def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data
     return Scope(names, rows, chosen, "generated" if data is None else "pdebench", quick)
 
 
-def _write(wanted: list[str], scope: Scope, records: object, outcome: Outcome, out: Path) -> None:
+def _write(wanted: list[str], scope: "Scope", records: object, outcome: "Outcome", out: Path) -> None:
+    import shlex
+
     from factorfield.experiments.claims import answered, as_rows
     from factorfield.experiments.figures import draw
     from factorfield.experiments.page import page

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -34,11 +33,15 @@ def nearest(name: str, options: Iterable[str]) -> str:
     """Advice for a misspelt name: the closest option if there is one, else all of them."""
     known = sorted(options)
     close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    if not known:
+        return "leaving it out"
     return f"{close[0]!r}" if close else "one of " + ", ".join(known)
 
 
 def needed(module: str, extra: str) -> Any:
     """An optional package, or one line on how to get it."""
+    import importlib
+
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -72,7 +72,7 @@ class Problem:
     ) -> None:
         self.domain = domain if isinstance(domain, Domain) else Domain(domain)
         self.equations = _as_equations(equation)
-        self.parameters = _checked_parameters(parameters or {}, self.domain)
+        self.parameters = checked_parameters(parameters or {}, self.domain)
         self.conditions = _as_conditions(conditions)
         self.truth, self.stored, self.name = truth, stored, name
 
@@ -198,7 +198,7 @@ def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
     return tuple(items)
 
 
-def _checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown | Table]:
+def checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown | Table]:
     checked: dict[str, float | Unknown | Table] = {}
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):

@@ -6,6 +6,7 @@ The file is NetCDF: the field's mean and std on a grid at the top for any viewer
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 FORMAT_VERSION = 1
+OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 HELP = {
     "converged": "the method met its own criterion",
     "max-iterations": "the iteration limit came first: usable, but allow more iterations if the trace still moves",
@@ -187,8 +189,25 @@ def _write(solution: Solution, path: Path) -> None:
     for key, values in (("truth", posterior.problem.truth), ("stored", posterior.problem.stored)):
         if values is not None:
             field[key] = values
-    field.to_netcdf(path, engine="h5netcdf", mode="w")
-    xr.Dataset(data).to_netcdf(path, engine="h5netcdf", mode="a", group="posterior")
+    posterior_group = xr.Dataset(data)
+    _reserve(path, field.nbytes + posterior_group.nbytes)
+    try:
+        field.to_netcdf(path, engine="h5netcdf", mode="w")
+        posterior_group.to_netcdf(path, engine="h5netcdf", mode="a", group="posterior")
+    except RuntimeError as problem:  # HDF5's word for a disk that filled up meanwhile
+        raise OSError(errno.EIO, "writing failed", str(path)) from problem
+
+
+def _reserve(path: Path, size: int) -> None:
+    """Ask for the space first: HDF5 does not survive a disk that is full, or a limit, in the middle of a file."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    with open(path, "wb") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size + OVERHEAD)
+        except OSError as problem:
+            if problem.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+                raise OSError(problem.errno, problem.strerror, path.name) from None
 
 
 def _with_dims(name: str, values: Array) -> tuple[tuple[str, ...], Array]:
@@ -212,10 +231,11 @@ def load(path: str | os.PathLike[str]) -> Solution:
     if not source.is_file():
         raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
     try:
-        with xr.open_dataset(source, engine="h5netcdf") as opened:
-            top = opened.load()
-        with xr.open_dataset(source, engine="h5netcdf", group="posterior") as opened:
-            stored = opened.load()
+        with open(source, "rb") as file:  # opened once: another process may put a new file into its place meanwhile
+            with xr.open_dataset(file, engine="h5netcdf") as opened:
+                top = opened.load()
+            with xr.open_dataset(file, engine="h5netcdf", group="posterior") as opened:
+                stored = opened.load()
         version = int(top.attrs["format_version"])
     except (OSError, KeyError, ValueError) as problem:
         raise expected(

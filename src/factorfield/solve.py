@@ -73,7 +73,11 @@ def _solve_one(item: Problem | Model, chosen: Method, report: Report | None) -> 
 
 def _suited(items: Sequence[Problem | Model]) -> str:
     """The default method: windows of time where there is time and the representation is still open."""
-    return "chain" if all(isinstance(item, Problem) and TIME in item.domain for item in items) else "joint"
+    return "chain" if all(isinstance(item, Problem) and suited(item) == "chain" for item in items) else "joint"
+
+
+def suited(problem: Problem) -> str:
+    return "chain" if TIME in problem.domain else "joint"
 
 
 def _problem_of(item: Problem | Model) -> Problem:

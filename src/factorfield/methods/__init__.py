@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
-from collections.abc import Callable
+import numbers
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from factorfield.errors import expected, nearest, needed
@@ -46,7 +48,24 @@ def get(name: str, **options: Any) -> Method:
         if importlib.util.find_spec(package) is None:
             needed(package, "baselines")
     module, attribute = _METHODS[name]
-    return getattr(importlib.import_module(module), attribute)(**options)
+    method = getattr(importlib.import_module(module), attribute)
+    _check_options(name, method, options)
+    return method(**options)
+
+
+def _check_options(name: str, method: Any, options: Mapping[str, Any]) -> None:
+    """Misspelt options, and values of another kind than the default's."""
+    plain_method = method()
+    known = {field.name: getattr(plain_method, field.name) for field in dataclasses.fields(plain_method)}
+    for key, value in options.items():
+        if key not in known:
+            raise expected(f"options of {name} among {', '.join(known)}", key, nearest(key, known))
+        usual = known[key]
+        kind: Any = numbers.Integral if isinstance(usual, int) else numbers.Real if isinstance(usual, float) else None
+        plain = isinstance(value, str | bool | numbers.Real)
+        strange = plain and usual is not None and not isinstance(value, type(usual))
+        if isinstance(value, bool) or (strange if kind is None else not isinstance(value, kind)):
+            raise expected(f"{key} such as {usual!r} for {name}", value, f"{key}={usual!r}")
 
 
 def __getattr__(attribute: str) -> Any:

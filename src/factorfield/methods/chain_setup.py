@@ -25,11 +25,12 @@ from factorfield.latent import LatentRelation
 from factorfield.links import Belief
 from factorfield.methods.chain_corners import softened
 from factorfield.methods.chain_projection import projections
-from factorfield.model import FACE_NOISE, LABEL_NOISE, checked_counts
+from factorfield.methods.chain_spectra import chosen_modes, spectra_of, tails_of
+from factorfield.model import FACE_NOISE, LABEL_NOISE, check_memory, checked_counts
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
 from factorfield.scales import condition_scale, field_scale
-from factorfield.spectrum import MOST, Spectrum, fit
+from factorfield.spectrum import Spectrum
 from factorfield.symbol import rates
 
 Array = NDArray[np.float64]
@@ -40,10 +41,6 @@ MOST_GROWTH = 100.0  # exponent of the fastest-growing wave from which a linear 
 ROUNDING = 1e-12  # smallest sigma of an equation, in units of its terms
 FEWEST_LABELS = 8  # fewer cannot tell their noise
 FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units of the field's scale
-MOST_MODES = 32
-MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
-FEWEST_MODES = 4
-REPRESENTED = 3e-4  # left-out modes matter above this share of the field's scale
 MOST_WEIGHTS = 1600  # of a window where modes mix: a second or so per factorisation
 DEGREE_LEAST = 6
 DEGREE_LINEAR, DEGREE_COUPLED = 20, 12  # waves that do not mix cost little: longer windows, fewer messages
@@ -75,7 +72,7 @@ class Setup:
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     pinned: tuple[Statement, ...] = ()  # faces that the start disagrees with, at the start
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
-    start: Mapping[str, float] = field(default_factory=dict)  # where a search begins that is not to start at the prior
+    start: Mapping[str, float] = field(default_factory=dict)  # where the search begins, if not at the prior
     older: int = 0  # statements that an earlier solve knew already
     rows: dict[tuple[int, float], FactorGroup] = field(default_factory=dict)  # of equations, by length of the window
 
@@ -116,9 +113,9 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     if any(TIME in shift for s in problem.statements for shift, _ in s.stencil):
         raise expected("averages over space for method='chain'", "one along t", "method='joint'")
     scale = field_scale(problem)
-    spectra = _spectra(problem)
+    spectra = spectra_of(problem)
     given_modes = checked_counts(modes, problem, "modes")
-    counts = _modes(problem, given_modes, spectra, scale)
+    counts = chosen_modes(problem, given_modes, spectra, scale)
     families: dict[str, Family] = {name: family_for(problem.domain[name], n) for name, n in counts.items()}
     if degree is None:
         unknown = problem.unknowns or problem.functions
@@ -144,6 +141,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         size, axis = families[name].size, problem.domain[name]
         even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
+    kept = sum(int(np.sum(s.points[TIME] > horizon.lower)) for s in problem.statements if s.points is not None)
+    check_memory(representation.size, window_rows(problem, representation, points) + 2 * kept)  # for the way back
     projection = projections(problem, families, points)
     least = ROUNDING * scale * max(_fastest(problem, counts), 1.0 / horizon.length)
     sigma, noise = _sigmas(problem, scale, spectra, counts, least)
@@ -155,7 +154,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     )  # fmt: skip
     prior_mean, spread = _prior(problem, representation, scale, activation, spectra, counts)
     state, _ = layout(representation)
-    tails = _tails(problem, spectra, counts, activation)
+    tails = tails_of(problem, spectra, counts, activation)
     autonomous = not any(TIME in s.relation.coordinates for s in problem.statements)
     autonomous = autonomous and not any(TIME in unknown.over for unknown in problem.functions.values())
     found = _rates(problem, counts)
@@ -193,18 +192,24 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         ],
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
-    given = frozenset(
-        s.name for s in problem.statements if s.sigma is not None and s.noise is None and not s.is_equation
-    )  # fmt: skip
+    told = [s for s in problem.statements if not (s.sigma is None or s.noise or s.is_equation)]
     names = (*problem.unknowns, *problem.functions)
     fields = len(state) - sum(representation.latents[name].basis.size for name in names)
     informative = np.flatnonzero(spread[state][:fields] > 0.1 * scale)
-    prior = Belief(prior_mean[state], np.diag(spread[state]))
     return Setup(
-        problem, representation, prior, spread, sigma, given, noise, scale, points, projection, tails, informative,
-        fields, is_linear, autonomous, plain, changing, later, level, settings, started, growing,
-        pinned, estimated,
+        problem, representation, Belief(prior_mean[state], np.diag(spread[state])), spread, sigma,
+        frozenset(s.name for s in told), noise, scale, points, projection, tails, informative, fields, is_linear,
+        autonomous, plain, changing, later, level, settings, started, growing, pinned, estimated,
     )  # fmt: skip
+
+
+def window_rows(problem: Problem, representation: Representation, points: Mapping[str, Array]) -> int:
+    """Factors of a window that holds all observations."""
+    instants = next(iter(representation.latents.values())).basis.families[TIME].size + 2
+    counts = {TIME: instants, **{name: len(x) for name, x in points.items()}}
+    spread = [[n for name, n in counts.items() if name not in (s.face or {})] for s in problem.statements]
+    observed = [len(s.target) if s.points is not None else 0 for s in problem.statements]
+    return sum(n or int(np.prod(left, dtype=float)) for n, left in zip(observed, spread, strict=True))
 
 
 def enlarged(setup: Setup, problem: Problem) -> Setup:
@@ -237,59 +242,6 @@ def _time_order(problem: Problem, name: str) -> int:
         if jet.field == name and statement.points is None and statement.face is None
     ]
     return max([1, *orders])
-
-
-def _spectra(problem: Problem) -> dict[str, Spectrum]:
-    """The spectrum of each field whose values are observed at the start, along the one periodic axis."""
-    space = problem.domain.space
-    found: dict[str, Spectrum] = {}
-    if len(space) != 1 or not isinstance(problem.domain[space[0]], Periodic):
-        return found
-    axis, start = problem.domain[space[0]], problem.domain[TIME].lower
-    for s in problem.statements:
-        if s.points is None or len(s.relation.jets) != 1 or len(s.target) < 8 or s.stencil:
-            continue
-        jet = next(iter(s.relation.jets.values()))
-        if jet.orders or not s.relation.is_linear or np.any(s.points[TIME] != start) or jet.field in found:
-            continue
-        if np.ptp(s.points[space[0]]) == 0.0:
-            continue
-        sigma = None if s.sigma is None else float(np.sqrt(np.mean(np.square(s.sigma))))
-        found[jet.field] = fit(s.points[space[0]], s.target, axis.lower, axis.length, sigma)
-    return found
-
-
-def _modes(problem: Problem, given: Mapping[str, int], spectra: Mapping[str, Spectrum], scale: float) -> dict[str, int]:
-    modes = {}
-    for name in problem.domain.space:
-        periodic = isinstance(problem.domain[name], Periodic)
-        automatic = 16 if periodic else 20
-        if len(problem.domain.space) > 1:
-            automatic = 6 if periodic else 10
-        if spectra:
-            # modes whose loss would show: beside the label noise's own share, or beside the field itself
-            lasting = _lasting(problem, name)
-            needed = [
-                s.enough(max(REPRESENTED * scale, 0.1 * s.sigma / 8.0), MOST_MODES, lasting) for s in spectra.values()
-            ]
-            automatic = max(FEWEST_MODES, *needed)
-            if any(not s.relation.is_linear for s in problem.statements):  # products of modes make new ones
-                automatic = min(max(automatic + 4, 8), MOST_COUPLED)
-        modes[name] = given.get(name, automatic)
-    return modes
-
-
-def _lasting(problem: Problem, axis: str) -> Array:
-    """The share of the horizon that each frequency's variance lasts, at least a hundredth."""
-    wave = 2.0 * np.pi * np.arange(1.0, MOST + 1.0) / problem.domain[axis].length
-    weight = np.full(len(wave), 0.01)
-    for statement in problem.statements:
-        if statement.points is None and statement.face is None:
-            found = rates(problem, statement, {axis: wave})
-            exponent = np.zeros(len(wave)) if found is None else 2.0 * found.real * problem.domain[TIME].length
-            decay = np.maximum(-np.broadcast_to(exponent, wave.shape), 1e-12)
-            weight = np.maximum(weight, -np.expm1(-decay) / decay)
-    return weight
 
 
 def _sigmas(
@@ -376,23 +328,3 @@ def _rates(problem: Problem, modes: Mapping[str, int]) -> NDArray[np.complex128]
     equations = [s for s in problem.statements if s.points is None and s.face is None]
     found = [rates(problem, statement, waves) for statement in equations]
     return np.concatenate([np.zeros(0, complex), *(np.ravel(f) for f in found if f is not None)])
-
-
-def _tails(
-    problem: Problem, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], activation: Activation
-) -> dict[str, Tail]:
-    """What the basis leaves out of each observed field, carried along by the equation's linear part."""
-    tails: dict[str, Tail] = {}
-    equations = [s for s in problem.statements if s.points is None and s.face is None]
-    if len(problem.fields) != 1 or len(equations) != 1 or activation.name != "identity":
-        return tails
-    for name, spectrum in spectra.items():
-        space = problem.domain.space[0]
-        kept = modes[space]
-        k = np.arange(kept + 1.0, len(spectrum.second_moment) + 1.0)
-        wave = np.asarray(2.0 * np.pi * k / problem.domain[space].length, float)
-        found = rates(problem, equations[0], {space: wave})
-        if found is not None and len(k):
-            rate = np.broadcast_to(found, wave.shape).astype(complex)
-            tails[name] = Tail(space, wave, spectrum.second_moment[kept:], rate)
-    return tails

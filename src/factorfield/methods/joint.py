@@ -231,6 +231,8 @@ class Joint:
 
 def Laplace(**options: Any) -> Joint:
     """method="laplace": Joint with tangents at the mean."""
+    if "linearisation" in options:
+        raise expected("laplace without linearisation=, which it sets", options["linearisation"], "method='joint'")
     return Joint(linearisation="taylor", **options)
 
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import numbers
+import os
 import pkgutil
 from typing import Any
 
 from factorfield.errors import expected, nearest
 from factorfield.problem import Problem
+
+LARGEST = 1e100  # no physics needs more, and squares of it are still numbers
 
 
 def names() -> list[str]:
@@ -26,7 +30,22 @@ def get(name: str, **options: Any) -> Problem:
     for option in options:
         if option not in allowed:
             raise expected(f"options of {name} among {', '.join(allowed)}", option, nearest(option, allowed))
+        _check_kind(option, options[option], allowed[option])
     return module.problem(**options)
+
+
+def _check_kind(name: str, value: Any, parameter: inspect.Parameter) -> None:
+    """Does a value suit the option's annotation? Options are whole numbers, numbers or texts."""
+    kinds = str(parameter.annotation).split(" | ")
+    if value is None and "None" in kinds:
+        return
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if "float" in kinds and not (number and abs(value) <= LARGEST):
+        raise expected(f"a number for {name}, finite and no larger than {LARGEST:g}", value, f"{name}=1.0")
+    if kinds[0] == "int" and not (number and isinstance(value, numbers.Integral) and 0 <= int(value) < 2**63):
+        raise expected(f"a whole number for {name}, 0 or more", value, f"{name}=1")
+    if "str" in kinds and not isinstance(value, str | os.PathLike):
+        raise expected(f"text for {name}", value, f"{name}=...")
 
 
 def summary(name: str) -> str:

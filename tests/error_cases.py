@@ -1,0 +1,237 @@
+"""Bad input and what the command line says about it. `python tests/error_cases.py` writes docs/errors.md from it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HEAT = """\
+equation = "u_t = nu*u_xx"
+
+[domain]
+x = { periodic = [0, 1] }
+t = [0, 1]
+
+[parameters]
+nu = 0.02
+
+[[initial]]
+text = "u = cos(2*pi*x)"
+sigma = 1e-3
+
+[[observations]]
+x = [0.1, 0.6]
+t = 0.5
+u = [0.5, -0.5]
+sigma = 0.02
+"""
+ROD = HEAT.replace("{ periodic = [0, 1] }", "[0, 1]")
+STATIONARY = 'equation = "u_xx = 1"\n\n[domain]\nx = [0, 1]\n'
+CSV = "x,t,u\n0.1,0.5,0.5\n0.6,0.5,-0.5\n"
+DATA = HEAT.partition("[[observations]]")[0] + '[[observations]]\nfile = "data.csv"\n'
+
+
+@dataclass(frozen=True)
+class Case:
+    about: str
+    arguments: tuple[str, ...]
+    files: dict[str, str | bytes] = field(default_factory=dict)
+
+
+def line(about: str, *arguments: str, **files: str | bytes) -> Case:
+    """A bad command line; files by name, a dot written as two underscores."""
+    return Case(about, arguments, {name.replace("__", "."): text for name, text in files.items()})
+
+
+def file(about: str, text: str | bytes, *arguments: str, **files: str | bytes) -> Case:
+    """A bad problem file."""
+    case = line(about, *(arguments or ("check", "heat.toml")), **files)
+    return Case(case.about, case.arguments, {"heat.toml": text, **case.files})
+
+
+def change(about: str, old: str, new: str, base: str = HEAT, **files: str | bytes) -> Case:
+    """A problem file that was right before one change."""
+    assert base.count(old) >= 1, old
+    return file(about, base.replace(old, new, 1), **files)
+
+
+CASES = [
+    line("a misspelt command", "solv"),
+    line("no problem", "solve"),
+    line("a misspelt option", "solve", "heat", "--sett", "nu=1"),
+    line("two problems", "solve", "heat", "wave"),
+    line("a misspelt problem", "solve", "heet"),
+    line("a misspelt option of a problem", "solve", "heat", "--set", "nuu=1"),
+    line("--set without a value", "solve", "heat", "--set", "nu"),
+    line("--set with text for a number", "solve", "heat", "--set", "nu=fast"),
+    line("--set with infinity", "solve", "heat", "--set", "nu=inf"),
+    line("too few labels", "solve", "heat", "--set", "labels=-5"),
+    line("negative noise", "solve", "heat", "--set", "noise=-1"),
+    line("text for a row", "solve", "heat", "--set", "row=x"),
+    line("a misspelt method", "solve", "heat", "--method", "jiont"),
+    line("a misspelt model", "solve", "heat", "--model", "papper"),
+    line("chain without time", "solve", "poisson", "--method", "chain"),
+    line("an output folder that is not there", "solve", "heat", "--out", "no/such/run.nc"),
+    line("a folder as output", "solve", "heat", "--out", "."),
+    line("an output below a file", "solve", "heat", "--out", "a.txt/run.nc", a__txt="text"),
+    line("an unknown kind of picture", "solve", "heat", "--plot", "run.xyz"),
+    line("a missing problem file", "solve", "missing.toml"),
+    line("a folder as problem file", "solve", "./"),
+    line("an unknown template", "new", "hoat"),
+    line("no template", "new"),
+    line("a template that is there already", "new", "heat", heat__toml=HEAT),
+    line("nothing to check", "check"),
+    line("nothing to show", "show"),
+    line("a missing result", "show", "missing.nc"),
+    line("a result that is none", "show", "broken.nc", broken__nc="not NetCDF"),
+    line("an empty result", "show", "empty.nc", empty__nc=""),
+    line("a misspelt method to compare", "compare", "heat", "--methods", "joint,lapalce"),
+    line("text for a whole number", "calibrate", "--draws", "many"),
+    line("an unknown kind of calibration", "calibrate", "--sigma", "unkown"),
+    line("no draws", "calibrate", "--draws", "0"),
+    line("a missing PDEBench file", "data", "audit", "missing.hdf5"),
+    line("a PDEBench file that is none", "data", "audit", "a.hdf5", a__hdf5="text"),
+    line("rows that are no numbers", "data", "audit", "a.hdf5", "--rows", "a,b", a__hdf5="text"),
+    line("data for an unknown equation", "data", "generate", "hoat", "--out", "a.hdf5"),
+    line("no rows of data", "data", "generate", "advection", "--out", "a.hdf5", "--rows", "0", "--set", "b=1"),
+    line("text for a coefficient of data", "data", "generate", "advection", "--out", "a.hdf5", "--set", "b=fast"),
+    line("an unknown published file", "data", "fetch", "nothing.hdf5"),
+    line("an unknown table of the paper", "reproduce", "tabel1"),
+    line("no rows of the paper", "reproduce", "table1", "--rows", "0"),
+    line("speeds that are no numbers", "reproduce", "table1", "--speeds", "fast"),
+    line("an unknown method of the paper", "reproduce", "table1", "--methods", "magic"),
+    file("no TOML", "equation = u_t"),
+    file("a key twice", HEAT + "sigma = 1\n"),
+    file("nested too deeply", "name = " + "[" * 5000),
+    file("no UTF-8", b"name = '\xff\xfe'"),
+    file("an empty file", ""),
+    change("a misspelt key", "equation", "equatoin"),
+    change("a misspelt key in a block", "sigma = 1e-3", "sgima = 1e-3"),
+    change("a misspelt block", "[[initial]]", "[[initail]]"),
+    change("single brackets around a block", "[[initial]]", "[initial]"),
+    file("no domain", 'equation = "u_t = 1"\n'),
+    change("a number for text", '"u_t = nu*u_xx"', "3"),
+    change("a date for a number", "nu = 0.02", "nu = 2024-01-01"),
+    change("a truth value for a number", "nu = 0.02", "nu = true"),
+    change("infinity", "nu = 0.02", "nu = inf"),
+    change("a number beyond all floats", "nu = 0.02", "nu = 1" + "0" * 400),
+    change("a control character in the name", "equation", 'name = "a\\u0000b"\nequation'),
+    change("Python in an equation", "nu*u_xx", "__import__('os').remove('a')"),
+    change("an attribute", "nu*u_xx", "u_xx.real"),
+    change("a comparison", "nu*u_xx", "(u > 0)*u_xx"),
+    change("an unknown function", "nu*u_xx", "sn(u)"),
+    change("an unknown symbol", "nu*u_xx", "mu*u_xx"),
+    change("a Greek letter", "nu*u_xx", "\u03bd*u_xx"),
+    change("a caret", "nu*u_xx", "nu*u_x^2"),
+    change("two equals signs", "u_t = nu", "u_t = 0 = nu"),
+    change("an empty equation", "u_t = nu*u_xx", ""),
+    change("an equation of nothing", "u_t = nu*u_xx", "nu = 1"),
+    change("a tower of powers", "nu*u_xx", "9**9**9**9*u"),
+    change("a division by zero", "nu*u_xx", "nu*u_xx/0"),
+    change("a derivative along no axis", "nu*u_xx", "nu*u_yy"),
+    change("a derivative of high order", "nu*u_xx", "nu*u_xxxxxxxxx"),
+    change("more fields than equations", "nu*u_xx", "nu*v_xx"),
+    change("ends in the wrong order", "t = [0, 1]", "t = [1, 0]"),
+    change("three ends", "t = [0, 1]", "t = [0, 1, 2]"),
+    change("an axis with a long name", "x = { periodic", "xx = { periodic"),
+    change("an unknown kind of axis", "periodic", "perodic"),
+    change("text for a coefficient", "nu = 0.02", 'nu = "0.02"'),
+    change("an unknown with a negative std", "nu = 0.02", "nu = { mean = 1, std = -1 }"),
+    change("an unknown without std", "nu = 0.02", "nu = { mean = 1 }"),
+    change("a positive unknown with a negative mean", "nu = 0.02", "nu = { mean = -1, std = 1, positive = true }"),
+    change("an unknown over no axis", "nu = 0.02", 'nu = { mean = 1, std = 1, over = "z" }'),
+    change("a coefficient called as an axis", "nu = 0.02", "nu = 0.02\nx = 3"),
+    change("a table that is too short", "nu = 0.02", "nu = { t = [0, 0.5], value = [1, 2] }"),
+    change("a table in disorder", "nu = 0.02", "nu = { x = [0.5, 0.1], value = [1, 2] }"),
+    change("a table of other lengths", "nu = 0.02", "nu = { x = [0, 1], value = [1, 2, 3] }"),
+    change("a table with a column but no file", "nu = 0.02", 'nu = { x = "a", value = "b" }'),
+    change("a table file without its column", "nu = 0.02", 'nu = { file = "a.csv", x = "p", value = "v" }', a__csv=CSV),
+    file("a start without time", STATIONARY + '[[initial]]\ntext = "u = 0"\n'),
+    file("a face outside", STATIONARY + '[[boundary]]\ntext = "u = 0"\nat = { x = 2 }\n'),
+    file("a face of no axis", STATIONARY + '[[boundary]]\ntext = "u = 0"\nat = { y = 0 }\n'),
+    file("a face nowhere", STATIONARY + '[[boundary]]\ntext = "u = 0"\n'),
+    file("a pair of faces with '='", STATIONARY + '[[boundary]]\ntext = "u = 0"\nat = { x = [0, 1] }\n'),
+    change("a condition on nothing", "u = cos(2*pi*x)", "nu = 1"),
+    change("conditions that contradict", "sigma = 1e-3", '[[initial]]\ntext = "u = 3"'),
+    change("lengths that differ", "x = [0.1, 0.6]", "x = [0.1, 0.6, 0.7]"),
+    change("a measurement outside", "t = 0.5", "t = 1.5"),
+    change("a measurement without a place", "t = 0.5\n", ""),
+    change("a measurement of nothing", "u = [0.5, -0.5]\n", ""),
+    change("a sigma of zero", "sigma = 0.02", "sigma = 0"),
+    change("sigmas of another length", "sigma = 0.02", "sigma = [0.1, 0.2, 0.3]"),
+    change("a misspelt field", "u = [0.5, -0.5]", "v = [0.5, -0.5]"),
+    change("text for measurements", "u = [0.5, -0.5]", 'u = "height"'),
+    change("not a number among measurements", "u = [0.5, -0.5]", "u = [0.5, nan]"),
+    change("no measurements", "u = [0.5, -0.5]", "u = []"),
+    change("a quantity without its values", "t = 0.5", 't = 0.5\nof = "u_x"'),
+    change("a misspelt noise", "sigma = 0.02", 'sigma = 0.02\nnoise = "student"'),
+    change("log-normal noise of negative values", "sigma = 0.02", 'sigma = 0.02\nnoise = "log-normal"'),
+    change("no degrees of freedom", "sigma = 0.02", "sigma = 0.02\nnoise = { student-t = 0 }"),
+    change("an average along no axis", "sigma = 0.02", "sigma = 0.02\naverage = { z = 0.1 }"),
+    change("a negative average", "sigma = 0.02", "sigma = 0.02\naverage = { x = -0.1 }"),
+    file("a missing data file", DATA),
+    change("a data file outside", "data.csv", "../data.csv", DATA),
+    change("an absolute data file", "data.csv", "/etc/passwd", DATA),
+    change("a NUL in a path", "data.csv", "a\\u0000.csv", DATA),
+    change("a data file of another kind", "data.csv", "data.xlsx", DATA, data__xlsx="text"),
+    file("a data file without its column", DATA, data__csv=CSV.replace("u", "height", 1)),
+    file("a data file with text", DATA, data__csv=CSV.replace("0.6", "far")),
+    file("a data file with a gap", DATA, data__csv=CSV.replace("0.6,", "")),
+    file("an empty data file", DATA, data__csv=""),
+    change("a NetCDF file that is none", "data.csv", "data.nc", DATA, data__nc="text"),
+    change("an HDF5 file that is none", "data.csv", "data.h5", DATA, data__h5="text"),
+    file("a misspelt method in a file", HEAT + '[method]\nname = "jiont"\n'),
+    file("an option of another method", HEAT + '[method]\nname = "chain"\nepochs = 3\n'),
+    file("an unknown option of a method", HEAT + "[method]\nspeed = 3\n"),
+    file("text for an option", HEAT + '[method]\niterations = "many"\n'),
+    file("no modes", HEAT + "[method]\nmodes = { x = 0 }\n"),
+    file("modes along no axis", HEAT + "[method]\nmodes = { z = 4 }\n"),
+    file("a model beside windows", HEAT + '[method]\nname = "chain"\n[model]\nmodes = { x = 4 }\n'),
+    file("the paper's model for another problem", STATIONARY + '[model]\nname = "paper"\n'),
+    file("an output outside", HEAT + '[output]\nsolution = "../run.nc"\n', "solve", "heat.toml"),
+    file("an output nowhere", HEAT + '[output]\nsolution = "no/run.nc"\n', "solve", "heat.toml"),
+    file("--set of no parameter of a file", HEAT, "solve", "heat.toml", "--set", "mu=1"),
+]
+
+
+def run(case: Case) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a case, in the current folder."""
+    from factorfield.cli import main
+
+    for name, text in case.files.items():
+        Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(list(case.arguments))
+        except SystemExit as end:
+            return int(end.code or 0), out.getvalue(), err.getvalue()
+    raise AssertionError("main always exits")
+
+
+def page() -> str:
+    """docs/errors.md: every case and its line."""
+    lines = [
+        "# Errors",
+        "",
+        "Every bad input below gets exit code 2 and this line on stderr: what was expected, what came, what to try.",
+        "Written by `python tests/error_cases.py`; a test keeps it true.",
+        "",
+        "| input | what it says |",
+        "| --- | --- |",
+    ]
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            said = run(case)[2].strip().removeprefix("error: ")
+        command = "" if case.files else f" (`factorfield {' '.join(case.arguments)}`)"
+        lines.append(f"| {case.about}{command} | {said} |".replace("\n", " ").replace("*", "\\*"))
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    Path(__file__).parent.parent.joinpath("docs/errors.md").write_text(page(), encoding="utf-8")
