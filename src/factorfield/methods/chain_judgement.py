@@ -22,6 +22,7 @@ CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know a
 CLAIMED_COUPLED = 0.3  # the same where every window costs a factorisation
 PRETENCE = 0.05  # share of a coefficient's prior sd that may be lost before any data speak
 SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
+NOMINAL = 0.1  # the same where it comes from the sigmas of formulas: the start's and the walls' need not fit together
 
 
 def unfollowed(walk: Walk, weights: Array, start: Belief, link: Segment) -> float:
@@ -30,7 +31,8 @@ def unfollowed(walk: Walk, weights: Array, start: Belief, link: Segment) -> floa
     spread = np.sqrt(np.sum((link.slope @ start.root) ** 2, axis=1))
     known = np.sqrt(np.sum(start.root[: walk.setup.field_states] ** 2, axis=1))  # coefficients have other units
     largest = max(spread.max(initial=0.0), known.max(initial=0.0))
-    of_spread = float(spread[walk.last].max(initial=0.0)) / max(SHARE * largest, allowed)
+    share = NOMINAL if walk.setup.started and not walk.setup.speaks_later else SHARE
+    of_spread = float(spread[walk.last].max(initial=0.0)) / max(share * largest, allowed)
     of_mean = float(np.abs(weights[walk.rest[walk.last]]).max(initial=0.0)) / allowed
     worst = max(of_mean, of_spread)
     return worst if np.isfinite(worst) else np.inf
