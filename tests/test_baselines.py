@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import factorfield as ff
+from factorfield.equation import evaluate_coefficient
 
 pytest.importorskip("jax", reason="the extra `baselines` is not installed: pip install 'factorfield[baselines]'")
 
@@ -280,7 +281,7 @@ def test_predictions_from_draws_are_moments_of_the_drawn_fields(name: str, of: s
         for j, functional in enumerate(relation.functionals):
             latent = model.representation.latents[functional.latent]
             for orders, coefficient in functional.terms:
-                scale = ff.model.evaluate_coefficient(coefficient, model.problem.constants, flat)
+                scale = evaluate_coefficient(coefficient, model.problem.constants, flat)
                 zeta[:, j] += scale * (latent.basis.rows(flat, orders, 20) @ weights[latent.block])
         fields.append(relation.value(zeta, model.problem.constants, flat))
     got = posterior.predict(grid, of=of, quantiles=[0.1, 0.5])
