@@ -12,7 +12,7 @@ from factorfield.chain_posterior import ChainPosterior, layout
 from factorfield.errors import AdviceWarning
 from factorfield.factors import FactorGroup
 from factorfield.methods.advice import contradictions, free_directions, unconstrained
-from factorfield.methods.chain_modes import RESOLVED, last_modes
+from factorfield.methods.chain_modes import LOST, last_modes
 from factorfield.methods.chain_setup import Setup
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
         for axis, share in last_modes(setup, posterior.window_mean(int(index))).items():
             worst[axis] = max(worst.get(axis, 0.0), share)
     for axis, share in worst.items():
-        if share > 10.0 * RESOLVED + (0.0 if setup.started else 3.0 * at_start[axis]):
+        if share > LOST + (0.0 if setup.started else 3.0 * at_start[axis]):
             warnings.warn(
                 f"the last of {setup.settings['modes'][axis]} modes along {axis} still carry {share:.1g} of the field: "
                 f"details are lost that std does not know of; try modes={{'{axis}': ...}} with more, or a smoother "

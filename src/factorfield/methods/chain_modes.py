@@ -13,10 +13,9 @@ from factorfield.methods.chain_setup import DEGREE_LEAST, MOST_WEIGHTS, Setup
 
 Array = NDArray[np.float64]
 RESOLVED = 3e-5  # the last modes may carry this share of the field's scale
+LOST = 10.0 * RESOLVED  # and from this the user is told that details are lost
 GROWTH, LEAST_GROWTH = 1.5, 1.2  # fewer more are not worth another beginning
-MOST_POLYNOMIALS = (
-    30  # along an interval: rates of the fastest grow with the fourth power, and windows shrink with them
-)
+MOST_POLYNOMIALS = 30  # along an interval: rates of the fastest grow with the fourth power, and windows shrink
 
 
 class Unresolved(Exception):
@@ -45,8 +44,12 @@ def last_modes(setup: Setup, weights: Array) -> dict[str, float]:
 def check(setup: Setup, weights: Array, time: float, at_start: dict[str, float]) -> None:
     """Labels are given the modes they show, so only what the equation has added since counts against those."""
     for axis, share in last_modes(setup, weights).items():
-        allowed = RESOLVED if setup.started else RESOLVED + 2.0 * at_start.setdefault(axis, share)
-        if axis in setup.growing and share > allowed:
+        more = grown(setup, axis) if axis in setup.growing else None
+        if more is None:
+            continue
+        dear = more[axis] < GROWTH * setup.settings["modes"][axis]  # as many as a window can hold
+        allowed = LOST if dear else RESOLVED
+        if share > (allowed if setup.started else allowed + 2.0 * at_start.setdefault(axis, share)):
             raise Unresolved(axis, time)
 
 
