@@ -1,7 +1,7 @@
 """Every problem of the gallery by the default method: error from exact data, coverage from noisy data, seconds, size.
 
 python benchmarks/gallery.py [NAME ...]      # a markdown table; one line per problem as it finishes
-python benchmarks/gallery.py intervals [--draws 100]   # how often 90 % intervals of unknown coefficients hold the truth
+python benchmarks/gallery.py intervals [NAME ...] [--draws 100]   # how often 90 % intervals of unknown coefficients hold the truth
 python benchmarks/gallery.py methods [NAME ...] [--out FILE] [--limit 120]   # every problem by every method
 
 `methods` solves each pair in a process of its own within a time limit, with small budgets for methods that sample or
@@ -68,10 +68,10 @@ def table(names: list[str]) -> None:
         )
 
 
-def intervals(draws: int) -> None:
+def intervals(names: list[str], draws: int) -> None:
     print("| problem | coefficient | truth | mean of means | mean std | draws | 90 % intervals that hold it |")
     print("|---|---|---|---|---|---|---|")
-    for name, truths in UNKNOWN.items():
+    for name, truths in ((name, UNKNOWN[name]) for name in names or UNKNOWN):
         found = [ff.solve(ff.problems.get(name, seed=seed)).parameters for seed in range(draws)]
         for coefficient, truth in truths.items():
             results = [one[coefficient] for one in found]
@@ -164,8 +164,8 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="only the table of what FILE has")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if arguments.names == ["intervals"]:
-        intervals(arguments.draws)
+    if arguments.names[:1] == ["intervals"]:
+        intervals(arguments.names[1:], arguments.draws)
     elif arguments.names[:1] == ["methods"]:
         methods(arguments.names[1:] or ff.problems.names(), arguments.out, arguments.limit, arguments.show)
     elif arguments.names[:1] == ["one"]:
