@@ -1,18 +1,22 @@
-# Two commands for a newcomer: `make solve` and `make test`. Both set up .venv by themselves.
+# Two commands for a newcomer: `make solve` and `make test`; `make docs` builds the pages. All set up .venv by themselves.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: solve test setup clean
+.PHONY: solve test docs setup clean
 
 solve: $(VENV)/.installed-run
 	$(BIN)/factorfield solve heat --set nu=0.02 --set noise=0.1 --set labels=48 --set sigma=0.1 --out run.nc --plot run.png
 	$(BIN)/factorfield solve advection --set b=0.4 --set row=5 --method mean-field --model paper --plot paper.png
 
 test: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo site/index.html written
 
 setup: $(VENV)/.installed-dev
 
@@ -28,5 +32,9 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@ $(VENV)/.installed-run
 
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch $@ $(VENV)/.installed-run
+
 clean:
-	rm -rf $(VENV) run.nc run.png paper.png
+	rm -rf $(VENV) site run.nc run.png paper.png

@@ -1,11 +1,13 @@
-"""Every Python block of the README and the docs runs as it stands."""
+"""Every Python block of the README and the docs runs as it stands; links lead somewhere; made pages are current."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -41,3 +43,56 @@ def test_the_example_finds_the_true_speed(tmp_path: Path) -> None:
     text = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True).stdout
     mean, std = (float(re.search(pattern, text)[1]) for pattern in (r"speed ([\d.]+)", r"\+- ([\d.]+)"))  # type: ignore[index]
     assert abs(mean - 0.7) < 3.5 * std and std < 0.02
+
+
+def script_of_docs(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_api_page_is_up_to_date_and_names_everything_public() -> None:
+    import factorfield as ff
+
+    made = script_of_docs("make_api")
+    assert {name for names in made.GROUPS.values() for name in names} == set(ff.__all__) - {"__version__"}
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), "run python docs/make_api.py"
+
+
+def test_the_tutorials_page_has_the_code_of_every_example() -> None:
+    made = script_of_docs("make_tutorials")
+    page = made.PAGE.read_text(encoding="utf-8")
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    assert {script.stem for script in scripts} == set(made.TUTORIALS)
+    for script in scripts:
+        assert made.block(script) in page, f"{script.name} changed: run python docs/make_tutorials.py"
+
+
+def test_the_site_has_every_page() -> None:
+    config = (ROOT / "mkdocs.yml").read_text()
+    assert sorted(re.findall(r"[\w-]+\.md$", config, re.MULTILINE)) == sorted(page.name for page in PAGES[1:])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
+        if link.startswith("http"):
+            continue
+        name, _, heading = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, link
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not re.search(
+        r"<(script|link|img)[^>]*https?://(?!squidfunk)", (tmp_path / "site" / "index.html").read_text()
+    )

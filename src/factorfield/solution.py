@@ -85,6 +85,7 @@ class Solution:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
+        """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %)."""
         return self.posterior.parameters()
 
     def predict(
@@ -105,6 +106,7 @@ class Solution:
             return self.posterior.predict(axes, of, noise, points, quantiles)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
+        """Joint draws of the field on the tensor grid of the given axes."""
         return self.posterior.sample(count, seed=seed, of=of, **axes)
 
     def condition(self, more: Condition | Sequence[Condition]) -> Solution:
