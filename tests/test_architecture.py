@@ -19,7 +19,7 @@ LEVELS = [
     {"consistency"},
     {"latent"},
     {"problem"},
-    {"representation", "symbol"},
+    {"representation", "symbol", "metadata"},
     {"factors", "functions", "scales", "data"},
     {"model", "problems", "problem_file"},
     {"paper", "posterior"},
