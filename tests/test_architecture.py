@@ -34,6 +34,7 @@ LEVELS = [
     {"cli_output"},
     {"cli_data", "cli_files", "cli_reproduce", "cli_pictures"},
     {"cli"},
+    {"__main__"},
 ]
 
 
