@@ -12,7 +12,7 @@ solve: $(VENV)/.installed-run
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --strict --quiet

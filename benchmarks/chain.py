@@ -16,25 +16,15 @@ import tempfile
 import time
 import tracemalloc
 import warnings
-from pathlib import Path
 from typing import Any
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np  # noqa: E402
+from rows import advection, fisher, folder  # noqa: E402
 
 import factorfield as ff  # noqa: E402
-
-
-def advection(b: float, row: int) -> ff.Problem:
-    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / f"1D_Advection_Sols_beta{b}.hdf5"
-    return ff.problems.get("advection", file=file, row=row)
-
-
-def fisher(nu: float, rho: float, row: int) -> ff.Problem:
-    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / "ReacDiff_initial_conditions.npz"
-    return ff.problems.get("fisher-kpp", file=file, row=row, nu=nu, rho=rho)
 
 
 def measure(problem: ff.Problem) -> dict[str, float]:
@@ -135,8 +125,8 @@ def horizon() -> None:
     for where in ("memory", "file"):
         before = None
         for periods in (12.5, 25, 50, 100):
-            with tempfile.TemporaryDirectory() as folder:
-                options = {"store": f"{folder}/windows.h5"} if where == "file" else {}
+            with tempfile.TemporaryDirectory() as scratch:
+                options = {"store": f"{scratch}/windows.h5"} if where == "file" else {}
                 problem = long_wave(periods)
                 seconds = timed(lambda p=problem, o=options: ff.solve(p, method="chain", modes={"x": 16}, **o))
                 tracemalloc.start()
@@ -158,11 +148,10 @@ def deepxde() -> None:
     """Our seconds (solve and whole field), error and coverage on the rows of ../shared/HEADTOHEAD.md, 4."""
     import h5py
 
-    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / "1D_Advection_Sols_beta0.4.hdf5"
-    with h5py.File(file) as opened:
+    with h5py.File(folder() / "1D_Advection_Sols_beta0.4.hdf5") as opened:
         rows_there = [int(row) for row in opened["pdebench-row"][:]]
     cases = [(f"advection b = 0.4, row {row}", advection(0.4, rows_there.index(row))) for row in (9394, 898, 2398)]
-    with np.load(Path(os.environ["FACTORFIELD_PDEBENCH"]) / "ReacDiff_initial_conditions.npz") as stored:
+    with np.load(folder() / "ReacDiff_initial_conditions.npz") as stored:
         names = {name: stored[name] for name in stored.files}
     numbers = next(v for k, v in names.items() if np.issubdtype(v.dtype, np.integer) and v.ndim == 1)
     cases.append(("Fisher-KPP nu = 0.5, rho = 5, row 9394", fisher(0.5, 5.0, [int(n) for n in numbers].index(9394))))

@@ -19,11 +19,12 @@ import argparse
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from rows import header, line
 from scipy import integrate, linalg, optimize, special
 
 import factorfield as ff
@@ -266,7 +267,7 @@ def draw(problem: ff.Problem, frequencies: int, seed: int) -> Draw:
     return Draw(ours, theirs, solved - begin, ended - solved)
 
 
-def rows(label: str, draws: list[Draw], truths: dict[str, float] | None) -> Iterator[str]:
+def lines(label: str, draws: list[Draw], truths: dict[str, float] | None) -> None:
     ours = statistics.median(d.our_seconds for d in draws)
     theirs = statistics.median(d.their_seconds for d in draws)
     for name in draws[0].ours:
@@ -278,10 +279,10 @@ def rows(label: str, draws: list[Draw], truths: dict[str, float] | None) -> Iter
         if truths is not None:
             inside = np.mean((pairs[..., 0] <= truths[name]) & (truths[name] <= pairs[..., 1]), axis=0)
             covers = [f"{100 * share:.0f} %" for share in inside]
-        yield (
-            f"| {label} | {name} | {len(draws)} | {width[1]:.4g} | {width[0] / width[1]:.3f} | {apart:.2f} | "
-            f"{covers[0]} | {covers[1]} | {ours:.2f} | {theirs:.2f} |"
-        )
+        line(
+            label, name, len(draws), f"{width[1]:.4g}", f"{width[0] / width[1]:.3f}", f"{apart:.2f}", *covers,
+            f"{ours:.2f}", f"{theirs:.2f}",
+        )  # fmt: skip
 
 
 def main() -> None:
@@ -291,19 +292,18 @@ def main() -> None:
     parser.add_argument("--frequencies", type=int, default=24)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(
-        "| problem | coefficient | draws | mean 90 % width, least squares | ours / least squares | "
-        "midpoints apart, in sd | ours cover | least squares cover | seconds, ours | seconds, least squares |"
-    )
-    print("|---" * 10 + "|")
+    header(
+        "problem", "coefficient", "draws", "mean 90 % width, least squares", "ours / least squares",
+        "midpoints apart, in sd", "ours cover", "least squares cover", "seconds, ours", "seconds, least squares",
+    )  # fmt: skip
     for name in arguments.names:
         make = simulated_hare_lynx if name == "hare-lynx" else lambda seed, name=name: ff.problems.get(name, seed=seed)
         found = [draw(make(seed), arguments.frequencies, seed) for seed in range(arguments.draws)]
         label = "hare-lynx, simulated" if name == "hare-lynx" else name
-        print("\n".join(rows(label, found, TRUTHS[name])), flush=True)
+        lines(label, found, TRUTHS[name])
         if name == "hare-lynx":
             real = [draw(hare_lynx.problem(), arguments.frequencies, 0)]
-            print("\n".join(rows("hare-lynx, the data", real, None)), flush=True)
+            lines("hare-lynx, the data", real, None)
 
 
 if __name__ == "__main__":

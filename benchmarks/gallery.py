@@ -1,7 +1,7 @@
 """Every problem of the gallery by the default method: error from exact data, coverage from noisy data, seconds, size.
 
 python benchmarks/gallery.py [NAME ...]      # a markdown table; one line per problem as it finishes
-python benchmarks/gallery.py intervals [NAME ...] [--draws 100]   # how often 90 % intervals of unknown coefficients hold the truth
+python benchmarks/gallery.py intervals [NAME ...] [--draws 100]   # how often 90 % intervals hold the coefficient
 python benchmarks/gallery.py methods [NAME ...] [--out FILE] [--limit 120]   # every problem by every method
 
 `methods` solves each pair in a process of its own within a time limit, with small budgets for methods that sample or
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rows import header, line
 
 import factorfield as ff
 
@@ -55,33 +56,25 @@ def measured(problem: ff.Problem) -> tuple[dict[str, float], float, Any]:
 
 
 def table(names: list[str]) -> None:
-    print("| problem | relative L2, exact data | 90 % covers, noisy data | seconds | weights per window | windows |")
-    print("|---|---|---|---|---|---|")
+    header("problem", "relative L2, exact data", "90 % covers, noisy data", "seconds", "weights per window", "windows")
     for name in names:
         exact, seconds, solution = measured(ff.problems.get(name))
         noisy = measured(ff.problems.get(name, noise=NOISE.get(name, 0.02)))[0]
         weights, windows = solution.posterior.representation.size, solution.trace.get("windows", "-")
-        print(
-            f"| {name} | {exact['relative_l2']:.1e} | {100 * noisy['coverage90']:.0f} % | {seconds:.1f} | {weights} | "
-            f"{windows} |",
-            flush=True,
-        )
+        covers = f"{100 * noisy['coverage90']:.0f} %"
+        line(name, f"{exact['relative_l2']:.1e}", covers, f"{seconds:.1f}", weights, windows)
 
 
 def intervals(names: list[str], draws: int) -> None:
-    print("| problem | coefficient | truth | mean of means | mean std | draws | 90 % intervals that hold it |")
-    print("|---|---|---|---|---|---|---|")
+    header("problem", "coefficient", "truth", "mean of means", "mean std", "draws", "90 % intervals that hold it")
     for name, truths in ((name, UNKNOWN[name]) for name in names or UNKNOWN):
         found = [ff.solve(ff.problems.get(name, seed=seed)).parameters for seed in range(draws)]
         for coefficient, truth in truths.items():
             results = [one[coefficient] for one in found]
             inside = np.mean([r["interval"][0] <= truth <= r["interval"][1] for r in results])
             means, stds = [r["mean"] for r in results], [r["std"] for r in results]
-            print(
-                f"| {name} | {coefficient} | {truth:g} | {np.mean(means):.4f} | {np.mean(stds):.4f} | {draws} | "
-                f"{100 * inside:.0f} % |",
-                flush=True,
-            )
+            averages = f"{np.mean(means):.4f}", f"{np.mean(stds):.4f}"
+            line(name, coefficient, f"{truth:g}", *averages, draws, f"{100 * inside:.0f} %")
 
 
 def one(name: str, method: str) -> dict[str, Any]:
@@ -115,8 +108,8 @@ def one(name: str, method: str) -> dict[str, Any]:
 def methods(names: list[str], out: Path, limit: float, show: bool) -> None:
     done: dict[tuple[str, str], dict[str, Any]] = {}
     if out.exists():
-        for line in out.read_text().splitlines():
-            row = json.loads(line)
+        for text in out.read_text().splitlines():
+            row = json.loads(text)
             done[row["problem"], row["method"]] = row
     for method in METHODS:  # the fast ones first
         for name in names:
@@ -132,10 +125,9 @@ def methods(names: list[str], out: Path, limit: float, show: bool) -> None:
             with out.open("a") as file:
                 file.write(json.dumps(done[name, method]) + "\n")
             print(name, method, cell(done[name, method]), file=sys.stderr, flush=True)
-    print(f"| problem | {' | '.join(METHODS)} |")
-    print("|---" * (len(METHODS) + 1) + "|")
+    header("problem", *METHODS)
     for name in names:
-        print(f"| {name} | {' | '.join(cell(done.get((name, method))) for method in METHODS)} |")
+        line(name, *(cell(done.get((name, method))) for method in METHODS))
 
 
 def cell(row: dict[str, Any] | None) -> str:

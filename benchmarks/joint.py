@@ -16,25 +16,15 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 THREADS = os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", THREADS)
 
 import numpy as np  # noqa: E402
+from rows import advection, fisher  # noqa: E402
 
 import factorfield as ff  # noqa: E402
-
-
-def advection(b: str, row: int) -> ff.Problem:
-    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / f"1D_Advection_Sols_beta{float(b)}.hdf5"
-    return ff.problems.get("advection", file=file, row=row)
-
-
-def fisher(nu: float, rho: float, row: int) -> ff.Problem:
-    file = Path(os.environ["FACTORFIELD_PDEBENCH"]) / "ReacDiff_initial_conditions.npz"
-    return ff.problems.get("fisher-kpp", file=file, row=row, nu=nu, rho=rho)
 
 
 def timed(action: Any) -> tuple[float, Any]:

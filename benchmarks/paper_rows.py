@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np  # noqa: E402
+from rows import advection, fisher  # noqa: E402
 
 import factorfield as ff  # noqa: E402
 
@@ -67,23 +67,19 @@ def main() -> None:
     parser.add_argument("--no-curvature", action="store_true")
     parser.add_argument("--exact-kinks", action="store_true")
     arguments = parser.parse_args()
-    folder = Path(os.environ["FACTORFIELD_PDEBENCH"])
     print(f"{'':<22} RMSE    cover  CRPS     RMSE     RMSE          NLL  seconds converged")
     print(f"{arguments.method:<22} x1e-2   90 %   x1e-3    exact    t>=0.02       solve")
     everything = []
     if arguments.equation == "advection":
         for speed in arguments.speeds.split(","):
-            file = folder / f"1D_Advection_Sols_beta{float(speed)}.hdf5"
-            problems = (ff.problems.get("advection", file=file, row=row) for row in range(arguments.rows or 10))
+            problems = (advection(speed, row) for row in range(arguments.rows or 10))
             scores = [run(problem, problem.stored, arguments) for problem in problems]
             line(f"b = {speed}", scores)
             everything += scores
     else:
-        file = folder / "ReacDiff_initial_conditions.npz"
         for nu in (0.5, 1.0, 2.0, 5.0):
             for rho in (1.0, 2.0, 5.0, 10.0):
-                rows = range(arguments.rows or 5)
-                problems = (ff.problems.get("fisher-kpp", file=file, row=row, nu=nu, rho=rho) for row in rows)
+                problems = (fisher(nu, rho, row) for row in range(arguments.rows or 5))
                 scores = [run(problem, problem.truth, arguments) for problem in problems]
                 line(f"nu = {nu:g}, rho = {rho:g}", scores)
                 everything += scores

@@ -19,7 +19,7 @@ LEVELS = [
     {"consistency"},
     {"latent"},
     {"problem"},
-    {"representation", "symbol"},
+    {"representation", "symbol", "metadata"},
     {"factors", "functions", "scales", "data"},
     {"model", "problems", "problem_file"},
     {"paper", "posterior"},
@@ -34,6 +34,7 @@ LEVELS = [
     {"cli_output"},
     {"cli_data", "cli_files", "cli_reproduce", "cli_pictures"},
     {"cli"},
+    {"__main__"},
 ]
 
 

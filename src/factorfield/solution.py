@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorfield import chain_posterior, threads
+from factorfield import chain_posterior, metadata, threads
 from factorfield.coefficients import Table
 from factorfield.domain import Domain, Interval, Periodic
 from factorfield.errors import ProblemError, expected, recorded
@@ -172,8 +172,7 @@ def _write(solution: Solution, path: Path) -> None:
     problem, columns = problem_spec(posterior.problem)
     field = posterior.predict(solution.default_grid())
     field.attrs |= {
-        "title": posterior.problem.name or posterior.problem.equations[0].text,
-        "source": f"factorfield {__version__}",
+        **metadata.provenance(posterior.problem, solution.settings, solution.versions),
         "format_version": FORMAT_VERSION,
         "status": str(solution.status),
         "status_help": solution.status.help,
@@ -191,6 +190,7 @@ def _write(solution: Solution, path: Path) -> None:
     for key, values in (("truth", posterior.problem.truth), ("stored", posterior.problem.stored)):
         if values is not None:
             field[key] = values
+    field = metadata.described(field, posterior.problem)
     posterior_group = xr.Dataset(data)
     _reserve(path, field.nbytes + posterior_group.nbytes)
     try:
@@ -234,7 +234,8 @@ def load(path: str | os.PathLike[str]) -> Solution:
         raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
     try:
         with open(source, "rb") as file:  # opened once: another process may put a new file into its place meanwhile
-            with xr.open_dataset(file, engine="h5netcdf") as opened:
+            # units are for readers: a time axis in "days" stays the numbers that were solved with
+            with xr.open_dataset(file, engine="h5netcdf", decode_times=False) as opened:
                 top = opened.load()
             with xr.open_dataset(file, engine="h5netcdf", group="posterior") as opened:
                 stored = opened.load()

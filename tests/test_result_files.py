@@ -1,0 +1,134 @@
+"""Result files speak for themselves: CF names and units, provenance; and files of older versions still load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import warnings
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import factorfield as ff
+from factorfield.metadata import git_commit
+
+HERE = Path(__file__).parent
+
+
+def posed(units: bool = False) -> ff.Problem:
+    """Two walls, a measurement, an unknown, a table: each has its line in the file."""
+    x = np.linspace(0, 1, 11)
+    truth = xr.DataArray(x * (1 - x), dims="x", coords={"x": x}, name="u")
+    if units:
+        truth.attrs["units"] = "K"
+        truth["x"].attrs["units"] = "m"
+    return ff.Problem(
+        ff.Equation("-u_xx = f*g", sigma=1e-3), {"x": ff.Interval(0, 1)},
+        {"f": ff.Unknown(1.0, 5.0), "g": ff.Table(x=x, value=np.ones(11))},
+        [ff.Boundary("u = 0", at={"x": 0}, sigma=1e-3), ff.Observations(x=x, u=x * (1 - x), sigma=1e-3)],
+        truth=truth, name="heated rod",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ff.solve(posed(), method="joint").save(tmp_path_factory.mktemp("run") / "run.nc")
+
+
+def test_names_units_and_axes_follow_the_cf_conventions(file: Path) -> None:
+    with xr.open_dataset(file) as opened:
+        assert opened.attrs["Conventions"] == "CF-1.11"
+        assert opened["mean"].attrs == {
+            "long_name": "posterior mean of u", "units": "1", "ancillary_variables": "std"
+        }  # fmt: skip
+        assert opened["std"].attrs == {"long_name": "posterior standard deviation of u", "units": "1"}
+        assert opened["x"].attrs == {"long_name": "x coordinate", "units": "1", "axis": "X"}
+        assert opened["x"].encoding.get("_FillValue") is None  # CF: coordinates have no missing values
+        assert {"long_name", "units"} <= set(opened["truth"].attrs)
+
+
+def test_time_is_an_axis_of_its_own_kind(tmp_path: Path) -> None:
+    path = ff.solve(ff.problems.get("heat")).save(tmp_path / "run.nc")
+    with xr.open_dataset(path) as opened:
+        assert {name: opened[name].attrs["axis"] for name in ("t", "x")} == {"t": "T", "x": "X"}
+        assert opened["t"].dtype == float and opened["t"].attrs["long_name"] == "time"
+
+
+def test_the_file_says_what_was_solved_how_and_when(file: Path) -> None:
+    with xr.open_dataset(file) as opened:
+        told = opened.attrs
+    assert told["title"] == "heated rod" and told["source"] == f"factorfield {ff.__version__}"
+    assert told["equations"] == "-u_xx = f*g +- 0.001"
+    assert told["conditions"].splitlines() == ["u = 0 at x = 0 +- 0.001", "11 observations of u +- 0.001"]
+    assert told["coefficients"].splitlines()[1] == "g = a table over x" and "mean=1.0, std=5.0" in told["coefficients"]
+    assert told["method"] == "joint" == json.loads(told["settings"])["method"]
+    assert datetime.fromisoformat(told["date_created"]).utcoffset() is not None
+    assert told["history"].startswith(told["date_created"]) and "by joint" in told["history"]
+
+
+def test_seeds_of_points_and_of_the_method_are_told(tmp_path: Path) -> None:
+    model = ff.paper_model(ff.problems.get("advection"), seed=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ff.AdviceWarning)
+        solution = ff.solve(model, method="mean-field", epochs=1, seed=7)
+    with xr.open_dataset(solution.save(tmp_path / "run.nc")) as opened:
+        assert (opened.attrs["seed"], opened.attrs["method_seed"]) == ("5", "7")
+
+
+def test_the_units_of_the_truth_are_those_of_the_result_and_change_no_number(tmp_path: Path) -> None:
+    problem = posed(units=True)
+    problem.truth["x"].attrs["units"] = "days"  # xarray would make durations of it
+    before = problem.truth.copy(deep=True)
+    solution = ff.solve(problem)
+    path = solution.save(tmp_path / "run.nc")
+    assert problem.truth.identical(before)  # describing a file does not write into the problem
+    with xr.open_dataset(path, decode_times=False) as opened:
+        assert opened["mean"].attrs["units"] == opened["truth"].attrs["units"] == "K"
+        assert opened["x"].attrs["units"] == "days"
+    loaded = ff.load(path)
+    grid = np.linspace(0, 1, 7)
+    assert loaded.predict(x=grid).identical(solution.predict(x=grid)) and loaded.problem.truth["x"].dtype == float
+    assert ff.load(loaded.save(tmp_path / "again.nc")).predict(x=grid).identical(solution.predict(x=grid))
+
+
+def test_a_file_of_the_first_format_still_predicts_what_it_did() -> None:
+    found = ff.load(HERE / "data" / "format-1.nc").predict(x=[0.3])  # written by 0.1.0 before it knew of CF
+    assert found["mean"].item() == pytest.approx(float.fromhex("0x1.9e3779a256a59p-1"), rel=1e-13)
+    assert found["std"].item() == pytest.approx(float.fromhex("0x1.502918bf83306p-14"), rel=1e-9)
+
+
+def test_the_commit_is_that_of_the_checkout_and_nothing_runs_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        try:
+            done = subprocess.run(["git", *identity, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+        except FileNotFoundError:
+            pytest.skip("git is not installed")
+        return done.stdout.strip()
+
+    (tmp_path / "a").write_text("1")
+    git("init", "--quiet")
+    assert git_commit(tmp_path) == ""  # a checkout without a commit has none to tell
+    git("add", "a")
+    git("commit", "--quiet", "-m", "first")
+    git_commit.cache_clear()
+    assert git_commit(tmp_path) == git("rev-parse", "HEAD")
+    (tmp_path / "a").write_text("2")
+    git_commit.cache_clear()
+    assert git_commit(tmp_path) == git("rev-parse", "HEAD") + "-dirty"
+    git_commit.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    assert git_commit(tmp_path) == ""  # no git on this machine
+    git_commit.cache_clear()
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started outside a checkout")
+
+    monkeypatch.setattr(subprocess, "run", never)
+    (tmp_path / "installed").mkdir()
+    assert git_commit(tmp_path / "installed") == ""
