@@ -110,7 +110,10 @@ class _Reader:
                 f"{self.source.name}: expected TOML, received {reason}; try quotes around text, [ ] around lists"
             ) from None
         except (RecursionError, ValueError, OverflowError) as problem:  # nested too deeply, numbers too long
-            reason = shortened(str(problem) or type(problem).__name__, 60)
+            # Python words the first by where its stack ended, which a debugger or coverage moves
+            deep = "maximum recursion depth exceeded"
+            reason = deep if isinstance(problem, RecursionError) else str(problem) or type(problem).__name__
+            reason = shortened(reason, 60)
             raise expected(f"{self.source.name} in plain TOML", reason, "less nesting, shorter numbers") from None
 
     @contextmanager
