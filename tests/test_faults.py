@@ -133,12 +133,11 @@ def test_a_folder_that_may_not_be_written_is_refused_before_the_solve(tmp_path: 
 
 
 def test_interrupted_by_the_keyboard(tmp_path: Path) -> None:
-    def listening() -> None:  # a job in the background would inherit deafness to SIGINT
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
     run = [sys.executable, "-m", "factorfield.cli", "calibrate", "--draws", "1000"]
+    # a job in the background hands its deafness to SIGINT down to its children: hearing again comes first
+    hearing = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv({run[0]!r}, {run!r})"
     process = subprocess.Popen(
-        run, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listening
+        [sys.executable, "-c", hearing], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         time.sleep(5.0)
