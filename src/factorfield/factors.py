@@ -7,8 +7,9 @@ order factors are visited (the method).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -145,7 +146,8 @@ def build_group(
     """Evaluate the features a relation reads at the given points, or (stencil) at points around them."""
     count = len(next(iter(points.values())))
     if stencil:
-        return _stencil_group(name, relation, representation, points, target, sigma, parameters, stencil)
+        plain = partial(build_group, name, relation, representation, target=target, sigma=sigma, parameters=parameters)
+        return _summed(plain, points, stencil)
     points = located(points, relation.coordinates, parameters)
     latents = [representation.latents[functional.latent] for functional in relation.functionals]
     fixed = tuple(name for name, x in points.items() if np.ptp(x) == 0.0)
@@ -167,30 +169,22 @@ def build_group(
     )  # fmt: skip
 
 
-def _stencil_group(
-    name: str,
-    relation: LatentRelation,
-    representation: Representation,
-    points: Points,
-    target: Array | float,
-    sigma: Array | float,
-    parameters: Mapping[str, Any],
-    stencil: Stencil,
-) -> FactorGroup:
+def _summed(plain: Callable[[Points], FactorGroup], points: Points, stencil: Stencil) -> FactorGroup:
     """A weighted sum over neighbouring points of a linear relation is one: of the sums of its rows."""
+    centre = plain(points)
+    relation, parameters = centre.relation, centre.parameters
     if not relation.is_linear:
         raise expected(
-            f"a linear ansatz and functional for {name} (it reads more than one point)", str(relation.expression),
-            "activation=ff.Identity(), or values at points",
+            f"a linear ansatz and functional for {centre.name} (it reads more than one point)",
+            str(relation.expression), "activation=ff.Identity(), or values at points",
         )  # fmt: skip
-    centre = build_group(name, relation, representation, points, target, sigma, parameters)
     rows = [np.zeros((centre.count, block.stop - block.start)) for block in centre.blocks]
     nothing = np.zeros((centre.count, len(rows)))
     level = -relation.value(
         nothing, parameters, centre.points
-    )  # what the relation adds to its rows, at the point itself
+    )  # what it adds to its rows at the point itself
     for shift, weight in stencil:
-        moved = build_group(name, relation, representation, shifted(points, shift), target, sigma, parameters)
+        moved = plain(shifted(points, shift))
         level = level + weight * relation.value(nothing, parameters, moved.points)
         for j in range(len(rows)):
             rows[j] += weight * moved.dense_rows(j)
