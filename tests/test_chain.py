@@ -14,7 +14,7 @@ from factorfield.basis import Departure
 from factorfield.chain_posterior import end_map, layout, window_representation
 from factorfield.links import Belief, Message, carried, inner, returned, segment
 from factorfield.methods.chain import Chain
-from factorfield.methods.chain_rows import whitened, window_groups
+from factorfield.methods.chain_rows import own_groups, standing_groups, whitened
 from factorfield.methods.chain_setup import set_up
 from factorfield.spectrum import fit
 
@@ -56,7 +56,8 @@ def one_joint_solve(
         own[state] = to_state
         own[rest, width + k * count + np.arange(count)] = 1.0
         maps.append(own)
-        groups = window_groups(setup, edges[k], edges[k + 1], k == 0)
+        labels = own_groups(setup, edges[k], edges[k + 1], k == 0)
+        groups = [*standing_groups(setup, edges[k], edges[k + 1]), *labels]
         block, target = whitened(groups, np.zeros(width + count))
         rows.append(block @ own)
         targets.append(target)

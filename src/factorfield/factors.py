@@ -180,9 +180,7 @@ def _summed(plain: Callable[[Points], FactorGroup], points: Points, stencil: Ste
         )  # fmt: skip
     rows = [np.zeros((centre.count, block.stop - block.start)) for block in centre.blocks]
     nothing = np.zeros((centre.count, len(rows)))
-    level = -relation.value(
-        nothing, parameters, centre.points
-    )  # what it adds to its rows at the point itself
+    level = -relation.value(nothing, parameters, centre.points)  # what it adds to its rows at the point itself
     for shift, weight in stencil:
         moved = plain(shifted(points, shift))
         level = level + weight * relation.value(nothing, parameters, moved.points)

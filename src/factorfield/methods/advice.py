@@ -59,12 +59,12 @@ def _at_an_end(problem: Problem, statement: Statement, axis: str) -> bool:
     return statement.face is not None and statement.face.get(axis) in ends
 
 
-def contradictions(misfits: Mapping[str, Array], stacklevel: int) -> None:
-    """Warn of conditions whose chi-square, by the user's own sigmas, is far beyond chance."""
+def contradictions(misfits: Mapping[str, tuple[float, int]], stacklevel: int) -> None:
+    """Warn of conditions whose chi-square (given with their count), by the user's own sigmas, is far beyond chance."""
     missed = []
-    for name, misfit in misfits.items():
-        if float(misfit @ misfit) > len(misfit) + SURPRISE * np.sqrt(2.0 * len(misfit)) + 3.0:
-            missed.append(f"{name} by {np.sqrt(np.mean(misfit**2)):.3g} sigma (root mean square over {len(misfit)})")
+    for name, (total, count) in misfits.items():
+        if total > count + SURPRISE * np.sqrt(2.0 * count) + 3.0:
+            missed.append(f"{name} by {np.sqrt(total / count):.3g} sigma (root mean square over {count})")
     if missed:
         warnings.warn(
             f"values are missed by more than chance: {'; '.join(missed)}. They contradict each other or the equation, "

@@ -56,11 +56,12 @@ def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
 
 def _contradictions(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[FactorGroup] | None]) -> None:
     """Chi-square of each condition whose sigma was given, at the posterior mean."""
-    found: dict[str, list[Array]] = {}
+    found: dict[str, tuple[float, int]] = {}
     for index, of_window in enumerate(groups):
         spoken = [group for group in of_window or [] if group.name in setup.given]
         weights = posterior.window_mean(index) if spoken else np.zeros(0)
         for group in spoken:
             value = group.relation.value(group.project(weights), group.parameters, group.points)
-            found.setdefault(group.name, []).append((value - group.target) / group.sigma)
-    contradictions({name: np.concatenate(parts) for name, parts in found.items()}, 6)
+            missed, count = found.get(group.name, (0.0, 0))
+            found[group.name] = missed + float(np.sum(((value - group.target) / group.sigma) ** 2)), count + group.count
+    contradictions(found, 6)

@@ -34,7 +34,7 @@ def updated(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[Facto
             seen = group.pull_back(line.slopes, len(belief.mean)) @ belief.root
             squares[names[group.name]] += float(np.sum((line.value - group.target) ** 2))
             settled = np.sum(seen**2, axis=1) / group.sigma**2
-            freedom[names[group.name]] += float(np.sum(1.0 - np.minimum(settled, 1.0)))
+            freedom[names[group.name]] += group.count - float(np.sum(np.minimum(settled, 1.0)))
     sigma, noise = list(setup.sigma), dict(setup.noise)
     for i in setup.estimated:
         found = np.sqrt(squares[i] / max(freedom[i], 1e-3))

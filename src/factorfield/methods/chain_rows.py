@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from factorfield.domain import TIME, Interval
 from factorfield.equation import evaluate_coefficient
 from factorfield.factors import FactorGroup, build_group, linearise, times
 from factorfield.methods.chain_setup import Setup, length_of, stands
+from factorfield.methods.chain_summary import measured
 from factorfield.methods.chain_tensor import GridGroup, grid_group
 from factorfield.representation import Representation
-from factorfield.stencil import part
 
 Array = NDArray[np.float64]
 
@@ -27,51 +27,40 @@ def instants_of(representation: Representation, lower: float, upper: float) -> A
     return Interval(lower, upper).collocation(some.size + 2)
 
 
-def window_groups(setup: Setup, lower: float, upper: float, first: bool, standing: bool = True) -> list[FactorGroup]:
-    """The factors of one window: the equation and faces at collocation points, observations that fall into it.
+def standing_groups(setup: Setup, lower: float, upper: float) -> list[FactorGroup]:
+    """Factors that every window has: equations and walls at its collocation points.
 
-    Without `standing`, only what distinguishes it from other windows.
+    Without explicit time, windows of equal length have equal rows.
     """
+    groups = []
+    for number, statement in enumerate(setup.problem.statements):
+        known = (number, length_of(lower, upper))
+        if not stands(statement):
+            continue
+        group = setup.rows[known] if known in setup.rows else _gridded(setup, number, lower, upper)
+        groups.append(group)
+        if setup.autonomous:
+            setup.rows[known] = group
+    return groups
+
+
+def own_groups(setup: Setup, lower: float, upper: float, first: bool) -> list[FactorGroup]:
+    """What distinguishes a window: measurements and instants that fall into it, and how it starts."""
     problem = setup.problem
     representation = window_representation(setup.representation, lower, upper)
-    instants = instants_of(representation, lower, upper)
-    groups = []
+    groups: list[FactorGroup] = []
     for number, (statement, sigma) in enumerate(zip(problem.statements, setup.sigma, strict=True)):
-        target = statement.target
-        everywhere = stands(statement)
-        if everywhere and not standing:
-            continue
-        known = (number, length_of(lower, upper))  # without explicit time, windows of equal length have equal rows
-        if everywhere and known in setup.rows:
-            groups.append(setup.rows[known])
+        if stands(statement):
             continue
         if statement.points is not None:
             t = statement.points[TIME]
-            inside = (t <= upper) & ((t > lower) | first)
-            if not np.any(inside):
-                continue
-            where: Mapping[str, Array] = {name: x[inside] for name, x in statement.points.items()}
-            target = target[inside]
-            sigma = sigma[inside] if np.ndim(sigma) else sigma
-        else:
-            face = statement.face or {}
-            if TIME in face and not (lower < face[TIME] <= upper or (first and face[TIME] <= lower)):
-                continue
-            axes = {name: np.array([face[name]]) if name in face else x for name, x in setup.points.items()}
-            axes[TIME] = np.array([face[TIME]]) if TIME in face else instants
-            where = problem.domain.tensor(axes)
-        if statement.name in setup.projection:
-            through = setup.projection[statement.name]
-            group: FactorGroup = grid_group(statement, representation, axes, where, sigma, problem.constants, through)
-        else:
-            relation = representation.read(statement.relation)
-            stencil = part(statement.stencil, inside) if statement.points is not None else statement.stencil
-            group = build_group(
-                statement.name, relation, representation, where, target, sigma, problem.constants, stencil
-            )  # fmt: skip
-        groups.append(group)
-        if everywhere and setup.autonomous:
-            setup.rows[known] = group
+            inside = np.flatnonzero((t <= upper) & ((t > lower) | first))
+            if len(inside):
+                groups += measured(statement, representation, inside, lower, sigma, problem.constants)
+            continue
+        at = (statement.face or {})[TIME]
+        if lower < at <= upper or (first and at <= lower):
+            groups.append(_gridded(setup, number, lower, upper))
     for statement in setup.pinned if first else ():
         axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
         where = problem.domain.tensor({**setup.points, **axes})
@@ -80,6 +69,23 @@ def window_groups(setup: Setup, lower: float, upper: float, first: bool, standin
             build_group(statement.name, relation, representation, where, statement.target, sigma, problem.constants)
         )
     return groups
+
+
+def _gridded(setup: Setup, number: int, lower: float, upper: float) -> FactorGroup:
+    """An equation or a face at collocation points."""
+    problem, statement, sigma = setup.problem, setup.problem.statements[number], setup.sigma[number]
+    representation = window_representation(setup.representation, lower, upper)
+    face = statement.face or {}
+    axes = {TIME: instants_of(representation, lower, upper), **setup.points}
+    axes |= {name: np.array([at]) for name, at in face.items()}
+    where = problem.domain.tensor(axes)
+    if statement.name in setup.projection:
+        through = setup.projection[statement.name]
+        return grid_group(statement, representation, axes, where, sigma, problem.constants, through)
+    relation = representation.read(statement.relation)
+    return build_group(
+        statement.name, relation, representation, where, statement.target, sigma, problem.constants, statement.stencil
+    )
 
 
 def is_equation(group: FactorGroup) -> bool:

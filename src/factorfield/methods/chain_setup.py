@@ -26,6 +26,7 @@ from factorfield.links import Belief
 from factorfield.methods.chain_corners import softened
 from factorfield.methods.chain_projection import projections
 from factorfield.methods.chain_spectra import chosen_modes, spectra_of, tails_of
+from factorfield.methods.chain_summary import WINDOWS, kept_rows
 from factorfield.model import FACE_NOISE, LABEL_NOISE, check_memory, checked_counts
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
@@ -141,7 +142,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         size, axis = families[name].size, problem.domain[name]
         even = size + 1 if plain_space else int(1.5 * size) + 2  # enough for waves, and for products of two of them
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
-    kept = sum(int(np.sum(s.points[TIME] > horizon.lower)) for s in problem.statements if s.points is not None)
+    kept = sum(kept_rows(s, relations[s.name].is_linear, representation.size, WINDOWS) for s in problem.statements)
     check_memory(representation.size, window_rows(problem, representation, points) + 2 * kept)  # for the way back
     projection = projections(problem, families, points)
     least = ROUNDING * scale * max(_fastest(problem, counts), 1.0 / horizon.length)
@@ -208,7 +209,9 @@ def window_rows(problem: Problem, representation: Representation, points: Mappin
     instants = next(iter(representation.latents.values())).basis.families[TIME].size + 2
     counts = {TIME: instants, **{name: len(x) for name, x in points.items()}}
     spread = [[n for name, n in counts.items() if name not in (s.face or {})] for s in problem.statements]
-    observed = [len(s.target) if s.points is not None else 0 for s in problem.statements]
+    linear = [representation.read(s.relation).is_linear for s in problem.statements]
+    size = representation.size
+    observed = [kept_rows(s, straight, size) for s, straight in zip(problem.statements, linear, strict=True)]
     return sum(n or int(np.prod(left, dtype=float)) for n, left in zip(observed, spread, strict=True))
 
 

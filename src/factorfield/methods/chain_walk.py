@@ -27,10 +27,11 @@ from factorfield.methods.chain_rows import (
     is_equation,
     last_polynomials,
     linear_misfit,
+    own_groups,
     plain_blocks,
     projected,
+    standing_groups,
     whitened,
-    window_groups,
 )  # fmt: skip
 from factorfield.methods.chain_setup import Setup, length_of
 from factorfield.solution import Status
@@ -136,7 +137,9 @@ class Walk:
         if self.known is not None and self.setup.is_linear and not self.setup.is_new(lower, upper, first):
             link, groups = self.known.links[len(self.links)], self.known.groups[len(self.links)]
         else:
-            groups = window_groups(self.setup, lower, upper, first, standing=not self.setup.plain)
+            groups = own_groups(self.setup, lower, upper, first)
+            if not self.setup.plain:  # plain ones share the equation's part, which has no rows then
+                groups = [*standing_groups(self.setup, lower, upper), *groups]
             link = self._linear_segment(groups, lower, upper) if self.setup.is_linear else None
         if link is None:
             start, link, weights = self._newton(arrival, groups or [], lower, upper)
@@ -161,7 +164,7 @@ class Walk:
         rows, target = whitened(labels, centre)
         if np.any(rows[:, self.rest] != 0.0):
             if self.setup.plain:
-                groups = window_groups(self.setup, lower, upper, len(self.edges) == 1)
+                groups = [*standing_groups(self.setup, lower, upper), *groups]
             return self.segment_at(groups, centre, lower, upper)
         length = length_of(lower, upper)
         if length not in self.shared:
