@@ -18,7 +18,7 @@ GROUPS = {
         "Problem", "Equation", "Initial", "Boundary", "Observations", "Periodic", "Interval", "Unknown", "Table",
         "StudentT", "LogNormal", "ProblemFile", "read_problem",
     ],
-    "Solve it": ["solve", "Solution", "load"],
+    "Solve it": ["solve", "Solution", "load", "plot"],
     "Choose the model": ["Model", "default_model", "paper_model", "Identity", "PiecewiseExponential"],
     "Errors and advice": ["ProblemError", "AdviceWarning"],
     "Modules": ["problems", "methods", "metrics", "plotting", "report", "data"],
@@ -27,7 +27,7 @@ PARTS = {
     "problems": ("names", "get"),
     "methods": ("names", "get", "Chain", "Joint", "Laplace", "MeanField", "HMC", "VI", "SGD"),
     "metrics": ("score", "scores", "coverage", "crps", "nll", "pit_histogram"),
-    "plotting": ("plot", "plot_comparison", "plot_audit"),
+    "plotting": ("plot_comparison", "plot_audit"),
     "report": ("write", "page"),
     "data": (),
 }

@@ -46,10 +46,10 @@ def test_every_kind_draws_every_shape_or_says_why_not(
     path = tmp_path / "picture.png"
     if shape in MISSING.get(kind, ()):
         with pytest.raises(ff.ProblemError, match=r"expected .* received .*; try --kind"):
-            ff.plotting.plot(solutions[shape], path, kind=kind)
+            ff.plot(solutions[shape], path, kind=kind)
         assert list(tmp_path.iterdir()) == []
         return
-    ff.plotting.plot(solutions[shape], path, kind=kind)
+    ff.plot(solutions[shape], path, kind=kind)
     assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
     assert [entry.name for entry in tmp_path.iterdir()] == ["picture.png"]
 
@@ -60,7 +60,7 @@ def test_the_suffix_chooses_a_vector_format(
     solutions: dict[str, ff.Solution], kind: str, suffix: str, start: bytes, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    ff.plotting.plot(solutions["space and time"], tmp_path / f"a.{suffix}", kind=kind)
+    ff.plot(solutions["space and time"], tmp_path / f"a.{suffix}", kind=kind)
     assert (tmp_path / f"a.{suffix}").read_bytes().startswith(start)
 
 
@@ -69,15 +69,23 @@ def test_a_misspelt_kind_and_a_picture_without_a_folder_are_one_line(
 ) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(ff.ProblemError, match="'slices'"):
-        ff.plotting.plot(solutions["plane"], tmp_path / "a.png", kind="slice")
+        ff.plot(solutions["plane"], tmp_path / "a.png", kind="slice")
     with pytest.raises(ff.ProblemError, match="existing folder"):
-        ff.plotting.plot(solutions["plane"], tmp_path / "no" / "a.png")
+        ff.plot(solutions["plane"], tmp_path / "no" / "a.png")
+
+
+def test_a_notebook_shows_the_figure_and_keeps_its_own_backend(solutions: dict[str, ff.Solution]) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("svg")
+    figure = ff.plot(next(iter(solutions.values())))
+    assert figure._repr_png_()[1:4] == b"PNG"
+    assert plt.get_backend() == "svg" and not plt.get_fignums()
 
 
 def test_a_missing_matplotlib_is_one_line(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None; import factorfield as ff;"
-        "ff.plotting.plot(ff.solve(ff.problems.get('poisson')), 'a.png')"
+        "ff.plot(ff.solve(ff.problems.get('poisson')), 'a.png')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert "factorfield[plot]" in done.stderr

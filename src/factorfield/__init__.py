@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from factorfield.model import Model, default_model
     from factorfield.noise import LogNormal, StudentT
     from factorfield.paper import paper_model
+    from factorfield.plotting import plot
     from factorfield.problem import Problem
     from factorfield.problem_file import ProblemFile, read_problem
     from factorfield.solution import Solution, load
@@ -45,14 +46,14 @@ _HOMES = {
     "LogNormal": "noise", "StudentT": "noise",
     "Model": "model", "default_model": "model", "paper_model": "paper",
     "ProblemFile": "problem_file", "read_problem": "problem_file",
-    "Solution": "solution", "load": "solution", "solve": "solve",
+    "Solution": "solution", "load": "solution", "solve": "solve", "plot": "plotting",
 }  # fmt: skip
 _MODULES = ("data", "methods", "metrics", "plotting", "problems", "report")
 
 __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
     "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Solution", "StudentT", "Table",
-    "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plotting",
+    "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plot", "plotting",
     "problems", "read_problem", "report", "solve",
 ]  # fmt: skip
 

@@ -14,14 +14,12 @@ from factorfield.plotting_checks import coefficients, reliability, trace
 from factorfield.plotting_fields import cuts, fields, label, legend, line, maps, residual, slices
 from factorfield.plotting_graph import graph
 from factorfield.plotting_style import (
-    BAND,
-    BLACK,
     BLUE,
     ORANGE,
     SPREAD,
     STYLE,
+    Drawing,
     check_picture,
-    pyplot,
     set_title,
     write_picture,
 )
@@ -34,10 +32,7 @@ if TYPE_CHECKING:
     from factorfield.compare import Contender
     from factorfield.data.audit import Audit
 
-__all__ = [
-    "BAND", "BLACK", "BLUE", "KINDS", "ORANGE", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison",
-    "pyplot",
-]  # fmt: skip
+__all__ = ["KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison"]
 
 
 def summary(plt: Any, solution: Solution, shown: View) -> Any:
@@ -71,21 +66,25 @@ def check_kind(kind: str) -> str:
 
 
 def plot(
-    solution: Solution, path: str | os.PathLike[str], field: xr.Dataset | None = None, kind: str = "summary"
-) -> None:
-    """One picture of a solution, vector where the file's name says so (.pdf, .svg).
+    solution: Solution, path: str | os.PathLike[str] | None = None, field: xr.Dataset | None = None,
+    kind: str = "summary",
+) -> Any:  # fmt: skip
+    """One picture of a solution: a Matplotlib figure, which a notebook shows, and its file if `path` is given.
 
+    path    vector where the name says so (.pdf, .svg)
+    field   a prediction that is already there, instead of one on the default grid
     kind    summary, fields (maps of mean and std), slices (90 % bands and data), residual, coefficients (beside
             their priors), trace (convergence), reliability (where the truth is known), graph (the factor graph)
-    field   a prediction that is already there, instead of one on the default grid
     """
     draw = KINDS[check_kind(kind)]
-    target = check_picture(path)
-    plt = pyplot()
+    target = None if path is None else check_picture(path)
+    plt = Drawing()
     with plt.rc_context(STYLE):
         figure = draw(plt, solution, view(solution, field))
         set_title(figure, _title(solution))
-        write_picture(figure, target)
+        if target is not None:
+            write_picture(figure, target)
+    return figure
 
 
 def _title(solution: Solution) -> list[str]:
@@ -98,7 +97,7 @@ def _title(solution: Solution) -> list[str]:
 def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str]) -> None:
     """A column per method: std on one colour scale, and the field with its band at three times."""
     target = check_picture(path)
-    plt = pyplot()
+    plt = Drawing()
     with plt.rc_context({**STYLE, "font.size": 8}):
         count = len(contenders)
         size = (2.4 * count + 0.8, 6.6)
@@ -134,7 +133,7 @@ def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str
 def plot_audit(result: Audit, path: str | os.PathLike[str]) -> None:
     """Error against the reference and PDE residual over time, one line per row; defective rows in orange."""
     target = check_picture(path)
-    plt = pyplot()
+    plt = Drawing()
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.2), constrained_layout=True)
         for row in result.rows:

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 MEANING = {  # of the curves that methods leave in solution.trace
     "negative_log_joint": "negative log joint (nats)", "free_energy": "free energy (nats)",
     "max_kl": "largest KL between successive beliefs", "negative_bound": "negative evidence bound (nats)",
-    "loss": "loss",
+    "loss": "loss", "moved": "smoothed path moved by (sd)",
 }  # fmt: skip
 ENERGIES = ("negative_log_joint", "free_energy", "negative_bound")
 
@@ -76,7 +76,7 @@ _COUNTS = {"windows": "windows", "iterations": "iterations", "rejected": "reject
 
 def _curves(trace: Mapping[str, Any]) -> dict[str, Array]:
     found = {name: values for name, values in trace.items() if isinstance(values, list | tuple) and name != "passes"}
-    curves = {name: np.asarray(values, float) for name, values in found.items() if len(values) > 2}
+    curves = {name: np.asarray(values, float) for name, values in found.items() if len(values) > 1}
     return {name: values for name, values in curves.items() if values.ndim == 1 and np.any(np.isfinite(values))}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -21,26 +22,47 @@ STYLE = {
 }  # fmt: skip
 
 
-def pyplot() -> Any:
-    """Matplotlib without a screen, or one line on how to get it."""
-    matplotlib = needed("matplotlib", "plot")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+class Drawing:
+    """What the pictures need of pyplot, without its windows: the caller's backend and open figures are left alone."""
 
-    return plt
+    def __init__(self) -> None:
+        self.rc_context = needed("matplotlib", "plot").rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        class Picture(Figure):
+            def _repr_png_(self) -> bytes:
+                """What a notebook shows."""
+                held = io.BytesIO()
+                self.savefig(held, format="png", dpi=110, bbox_inches=_box(self))
+                return held.getvalue()
+
+        self._picture, self._canvas = Picture, FigureCanvasAgg
+
+    def figure(self, **options: Any) -> Any:
+        figure = self._picture(**options)
+        self._canvas(figure)
+        return figure
+
+    def subplots(self, rows: int, columns: int, squeeze: bool = True, **options: Any) -> tuple[Any, Any]:
+        panels = {key: options.pop(key) for key in ("sharex", "sharey", "gridspec_kw") if key in options}
+        figure = self.figure(**options)
+        return figure, figure.subplots(rows, columns, squeeze=squeeze, **panels)
 
 
 def check_picture(path: str | os.PathLike[str]) -> Path:
     """Refuse a picture that could not be written - before a solve, not after it."""
     target = check_writable(path)
-    plt = pyplot()
-    figure = plt.figure()
-    formats = figure.canvas.get_supported_filetypes()
-    plt.close(figure)
+    formats = Drawing().figure().canvas.get_supported_filetypes()
     suffix = target.suffix.lstrip(".").lower()
     if suffix not in formats:
         raise ProblemError(f"expected a picture format such as png, pdf or svg, received {target.name}; try run.png")
     return target
+
+
+def _box(figure: Any) -> str | None:
+    """Layouts that Matplotlib arranges fit already; what we placed ourselves is measured."""
+    return None if figure.get_layout_engine() else "tight"
 
 
 def set_title(figure: Any, lines: list[str]) -> None:
@@ -55,9 +77,5 @@ def set_title(figure: Any, lines: list[str]) -> None:
 
 def write_picture(figure: Any, target: Path) -> None:
     """The figure as a file that appears complete or not at all."""
-    try:
-        with complete(target) as part:
-            # layouts that Matplotlib arranges fit already; what we placed ourselves is measured
-            figure.savefig(part, dpi=200, bbox_inches=None if figure.get_layout_engine() else "tight")
-    finally:
-        pyplot().close(figure)
+    with complete(target) as part:
+        figure.savefig(part, dpi=200, bbox_inches=_box(figure))

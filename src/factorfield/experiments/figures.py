@@ -20,7 +20,7 @@ from factorfield.experiments.tables import (
     pairs,
     std_ratio,
 )
-from factorfield.plotting import BLACK, BLUE, ORANGE, pyplot
+from factorfield.plotting_style import BLACK, BLUE, ORANGE, Drawing
 
 COLOURS = {"mean-field": BLUE, "joint": "#009E73", "hmc": BLACK, "vi": ORANGE, "sgd": "#CC79A7"}
 STYLE = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
@@ -29,7 +29,7 @@ MARKERS = {"mean-field": "o", "joint": "s", "hmc": "^", "vi": "v", "sgd": "D"}
 
 def maps(chosen: Sequence[Record], path: Path, title: str) -> Path:
     """Exact, mean, std and error, one row per record."""
-    plt = pyplot()
+    plt = Drawing()
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(
             len(chosen), 4, figsize=(8.0, 1.5 * len(chosen) + 0.5), constrained_layout=True, squeeze=False
@@ -53,7 +53,6 @@ def maps(chosen: Sequence[Record], path: Path, title: str) -> Path:
             panel.set_xlabel("t")
         figure.suptitle(title)
         figure.savefig(path, dpi=110)
-        plt.close(figure)
     return path
 
 
@@ -85,7 +84,7 @@ def gaussian_bump(records: Records, folder: Path) -> list[Path]:
 
 
 def posteriors(records: Records, folder: Path) -> list[Path]:
-    plt = pyplot()
+    plt = Drawing()
     made = []
     for equation in EQUATIONS:
         names = [m for m in ("mean-field", "vi", "joint") if pairs(records, equation, m, "hmc")]
@@ -117,14 +116,13 @@ def posteriors(records: Records, folder: Path) -> list[Path]:
             figure.suptitle(equation)
             made.append(folder / f"posteriors-{equation}.png")
             figure.savefig(made[-1], dpi=110)
-            plt.close(figure)
     return made
 
 
 def pinn(records: Records, folder: Path) -> list[Path]:
     if not any(pairs(records, equation, "mean-field", "sgd") for equation in EQUATIONS):
         return []
-    plt = pyplot()
+    plt = Drawing()
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.2), constrained_layout=True)
         for equation, marker, colour in (("advection", "o", BLUE), ("fisher-kpp", "^", ORANGE)):
@@ -142,12 +140,11 @@ def pinn(records: Records, folder: Path) -> list[Path]:
         panels[0].legend(frameon=False)
         path = folder / "pinn.png"
         figure.savefig(path, dpi=110)
-        plt.close(figure)
     return [path]
 
 
 def calibration(records: Records, folder: Path) -> list[Path]:
-    plt = pyplot()
+    plt = Drawing()
     made = []
     for equation in EQUATIONS:
         names = [m for m in records.methods(equation) if m != "sgd"]
@@ -175,7 +172,6 @@ def calibration(records: Records, folder: Path) -> list[Path]:
             figure.suptitle(equation)
             made.append(folder / f"calibration-{equation}.png")
             figure.savefig(made[-1], dpi=110)
-            plt.close(figure)
     return made
 
 
@@ -183,7 +179,7 @@ def curves(
     records: Records, folder: Path, target: str, key: str, values: Callable[[Record], float], logarithmic: bool
 ) -> list[Path]:
     """Relative error of message passing against one option of the model, a line per cell."""
-    plt = pyplot()
+    plt = Drawing()
     made = []
     for equation in EQUATIONS:
         kept = [
@@ -214,7 +210,6 @@ def curves(
             figure.suptitle(equation)
             made.append(folder / f"{target}-{equation}.png")
             figure.savefig(made[-1], dpi=110)
-            plt.close(figure)
     return made
 
 

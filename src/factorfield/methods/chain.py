@@ -124,6 +124,8 @@ class Chain:
             "windows": [float(edge) for edge in walk.edges], "factorisations": walk.factorisations,
         }  # fmt: skip
         trace: dict[str, Any] = {"windows": len(walk.links), "iterations": walk.iterations, "rejected": walk.rejected}
+        if walk.moves:
+            trace["moved"] = walk.moves
         if self.starts > 1 and not setup.is_linear:
             trace["negative_log_density"] = walk.level(posterior.window_mean)
 

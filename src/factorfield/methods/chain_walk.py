@@ -69,6 +69,7 @@ class Walk:
         self.shared: dict[float, Segment] = {}  # by length
         self.ends: dict[float, Array] = {}
         self.last_modes: dict[str, float] = {}  # what they carried at the start
+        self.moves: list[float] = []  # of the smoothed path, in its standard deviations
         self.iterations = self.rejected = self.factorisations = 0
 
     def release(self) -> None:
@@ -340,6 +341,7 @@ class Walk:
             return Status("converged", LINEAR if self.setup.is_linear else "every window settled")
         for _ in range(self.most_iterations):
             moved = self.relinearise()
+            self.moves.append(moved)
             self.backward()
             if self.report is not None:
                 self.report(f"smoothing, the path moved by {moved:.1e} sd", 0.9)
