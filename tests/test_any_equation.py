@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import integrate
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
@@ -269,7 +270,8 @@ def test_outliers_hardly_count_with_student_t_noise() -> None:
     found = solution.parameters["k"]
     assert solution.status == "converged"
     assert abs(found["mean"] - mean) < 0.1 * sd and abs(found["std"] / sd - 1.0) < 0.12
-    believed = ff.solve(strength_problem(x, y, sigma=0.05)).parameters["k"]["mean"]
+    with pytest.warns(ff.AdviceWarning, match="missed by more than chance: observations of u by 17 sigma"):
+        believed = ff.solve(strength_problem(x, y, sigma=0.05)).parameters["k"]["mean"]
     assert abs(believed - mean) > 10.0 * sd
     noisy = solution.predict(x=[0.5], noise=True)["std"].item()
     assert noisy == pytest.approx(np.hypot(solution.predict(x=[0.5])["std"].item(), 0.05 * np.sqrt(2.0)))
@@ -441,3 +443,42 @@ def test_an_epidemic_from_one_infected(seed: int) -> None:
     for name, mean, sd in zip(("beta", "gamma"), fit.x, std, strict=True):
         assert abs(solution.parameters[name]["mean"] - mean) < 0.1 * sd
         assert solution.parameters[name]["std"] == pytest.approx(sd, rel=0.1)
+
+
+@pytest.mark.parametrize("width", [0.05, 0.005, 0.0005])
+def test_a_narrow_source_gets_the_modes_it_needs(width: float) -> None:
+    """The strength of a source that 16 polynomials cannot hold, against integrals of it; silence would mean q = 0."""
+    grid = np.linspace(0.0, 1.0, 20001)
+    source = 10.0 * np.exp(-((grid - 0.6) ** 2) / width)
+    slope = integrate.cumulative_trapezoid(source, grid, initial=0.0)
+    once = integrate.cumulative_trapezoid(slope, grid, initial=0.0)
+    exact = grid * once[-1] - once
+    x, sigma = np.linspace(0.02, 0.98, 20), 0.02 * exact.max()
+    y = np.interp(x, grid, exact) + sigma * np.random.default_rng(0).standard_normal(20)
+    seen = ff.Observations(x=x, u=y, sigma=sigma)
+    found = ff.solve(ff.Problem(f"u_xx = -q*exp(-(x-0.6)**2/{width})", LINE, {"q": ff.Unknown(10, 10)}, [*ENDS, seen]))
+    assert abs(found.parameters["q"]["mean"] - 10.0) < 3.0 * found.parameters["q"]["std"] < 0.5
+
+
+@pytest.mark.parametrize("thickness", [1e-2, 1e-4])
+def test_a_boundary_layer_gets_the_modes_it_needs(thickness: float) -> None:
+    solution = ff.solve(ff.Problem(f"-{thickness}*u_xx + u = 1", LINE, {}, ENDS))
+    x, width = np.linspace(0.0, 1.0, 301), np.sqrt(thickness)
+    exact = 1.0 - np.cosh((x - 0.5) / width) / np.cosh(0.5 / width)
+    assert float(np.abs(solution.predict(x=x)["mean"] - exact).max()) < 1e-5
+
+
+def test_modes_are_an_option_of_every_method() -> None:
+    problem = ff.Problem("u_xx = -1", LINE, {}, ENDS)
+    assert ff.solve(problem, modes={"x": 5}).settings["modes"] == {"x": 5}
+    assert ff.solve(problem, "laplace", modes={"x": 6}).settings["modes"] == {"x": 6}
+    with pytest.raises(ff.ProblemError, match="a problem, not a model, with modes"):
+        ff.solve(ff.default_model(problem), modes={"x": 5})
+
+
+@pytest.mark.filterwarnings("ignore:values are missed:factorfield.AdviceWarning")
+def test_an_unknown_far_from_its_prior_is_told() -> None:
+    x = np.linspace(0.1, 0.9, 20)
+    seen = ff.Observations(x=x, u=5.0 * x * (1 - x), sigma=0.01)
+    with pytest.warns(ff.AdviceWarning, match="the unknown 'k' lies 9 standard deviations from the mean of its prior"):
+        ff.solve(ff.Problem("u_xx = -k", LINE, {"k": ff.Unknown(1, 1)}, [*ENDS, seen]))

@@ -20,7 +20,7 @@ LEVELS = [
     {"latent"},
     {"problem"},
     {"representation", "symbol", "metadata"},
-    {"factors", "functions", "scales", "data"},
+    {"factors", "functions", "scales", "resolution", "data"},
     {"model", "problems", "problem_file"},
     {"paper", "posterior"},
     {"sampled", "chain_posterior", "continuation"},

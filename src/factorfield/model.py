@@ -24,6 +24,7 @@ from factorfield.functions import coefficient_parts, coefficient_prior
 from factorfield.gaussian import Diagonal
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
+from factorfield.resolution import modes_of_functions
 from factorfield.scales import condition_scale, field_scale, natural_size
 from factorfield.symbol import rates
 
@@ -143,7 +144,8 @@ def default_model(
     model = Model(
         problem, representation, groups, _prior(problem, representation, scale, ansatz),
         {
-            "model": "default", "modes": chosen, "collocation": points, "scale": scale, "activation": ansatz.name,
+            "model": "default", "modes": chosen, "automatic": sorted(set(chosen) - set(given)), "collocation": points,
+            "scale": scale, "activation": ansatz.name,
             "sigma": [(group.name, float(np.sqrt(np.mean(group.sigma**2)))) for group in groups],
         },
     )  # fmt: skip
@@ -218,6 +220,11 @@ def _chosen_modes(problem: Problem, given: Mapping[str, int]) -> dict[str, int]:
     for name in problem.domain.space:
         automatic = _modes_from_data(problem, name) if isinstance(problem.domain[name], Periodic) else 16
         modes[name] = given.get(name, automatic)
+    if TIME not in problem.domain:
+        open_axes = [name for name in modes if name not in given]
+        for name in open_axes:  # a field has two derivatives more than what it answers to
+            modes[name] = max(modes[name], modes_of_functions(problem, name) + 2)
+        return most_modes(problem, modes, open_axes)
     if TIME in given:
         modes[TIME] = given[TIME]
     elif TIME in problem.domain:
@@ -231,6 +238,19 @@ def _chosen_modes(problem: Problem, given: Mapping[str, int]) -> dict[str, int]:
                 AdviceWarning,
                 stacklevel=4,
             )
+    return modes
+
+
+def most_modes(problem: Problem, wanted: Mapping[str, int], automatic: Sequence[str]) -> dict[str, int]:
+    """As many of the wanted modes as keep the model small, taken from the longest of the automatic axes."""
+    modes = dict(wanted)
+
+    def weights() -> int:
+        sizes = [family_for(problem.domain[name], n).size for name, n in modes.items()]
+        return len(problem.fields) * int(np.prod(sizes, dtype=float))
+
+    while automatic and weights() > MOST_WEIGHTS and max(modes[name] for name in automatic) > MOST_MODES:
+        modes[max(automatic, key=modes.__getitem__)] -= 1
     return modes
 
 

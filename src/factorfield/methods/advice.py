@@ -16,6 +16,7 @@ from factorfield.problem import Problem, Statement
 
 Array = NDArray[np.float64]
 SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
+EXCLUDED = 4.0  # standard deviations of a prior: what it says does not happen
 UNMOVED = 0.95  # of the prior's standard deviation: what an unknown that was told nothing keeps
 
 
@@ -73,8 +74,17 @@ def contradictions(misfits: Mapping[str, tuple[float, int]], stacklevel: int) ->
         )  # fmt: skip
 
 
+def details_lost(axis: str, modes: int, share: float, stacklevel: int) -> None:
+    """Warn of modes that are too few for what the field became: a shock, a thin layer."""
+    warnings.warn(
+        f"the last of {modes} modes along {axis} still carry {share:.1g} of the field: details are lost that std does "
+        f"not know of; try modes={{'{axis}': ...}} with more, or a smoother problem",
+        AdviceWarning, stacklevel=stacklevel + 1,
+    )  # fmt: skip
+
+
 def unconstrained(problem: Problem, posterior: GaussianPosterior, stacklevel: int) -> None:
-    """Warn of unknown coefficients whose posterior is their prior."""
+    """Warn of unknown coefficients whose posterior is their prior, or lies where the prior all but excludes it."""
     std = posterior.weight_std
     for name in problem.unknowns:
         at = posterior.representation.latents[name].start
@@ -84,5 +94,12 @@ def unconstrained(problem: Problem, posterior: GaussianPosterior, stacklevel: in
             warnings.warn(
                 f"nothing constrains the unknown {name!r}: its posterior is its prior; add observations that depend on "
                 "it, or give its value",
+                AdviceWarning, stacklevel=stacklevel + 1,
+            )  # fmt: skip
+        away = abs(posterior.mean[at] - mean) / sd
+        if away > EXCLUDED:
+            warnings.warn(
+                f"the unknown {name!r} lies {away:.2g} standard deviations from the mean of its prior: one of the two "
+                "is wrong, or the modes are too few for the equation; check the equation, widen the prior or add modes",
                 AdviceWarning, stacklevel=stacklevel + 1,
             )  # fmt: skip

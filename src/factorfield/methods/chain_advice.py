@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.chain_posterior import ChainPosterior, layout
-from factorfield.errors import AdviceWarning
 from factorfield.factors import FactorGroup
-from factorfield.methods.advice import contradictions, free_directions, unconstrained
+from factorfield.methods.advice import contradictions, details_lost, free_directions, unconstrained
 from factorfield.methods.chain_modes import LOST, last_modes
 from factorfield.methods.chain_setup import Setup
 
@@ -46,12 +44,7 @@ def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
             worst[axis] = max(worst.get(axis, 0.0), share)
     for axis, share in worst.items():
         if share > LOST + (0.0 if setup.started else 3.0 * at_start[axis]):
-            warnings.warn(
-                f"the last of {setup.settings['modes'][axis]} modes along {axis} still carry {share:.1g} of the field: "
-                f"details are lost that std does not know of; try modes={{'{axis}': ...}} with more, or a smoother "
-                "problem",
-                AdviceWarning, stacklevel=6,
-            )  # fmt: skip
+            details_lost(axis, setup.settings["modes"][axis], share, 6)
 
 
 def _contradictions(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[FactorGroup] | None]) -> None:

@@ -28,7 +28,7 @@ from factorfield.errors import AdviceWarning, expected, overheard, repeat
 from factorfield.factors import Linearised
 from factorfield.gaussian import Diagonal
 from factorfield.methods import Report
-from factorfield.methods.advice import free_directions, unconstrained
+from factorfield.methods.advice import contradictions, free_directions, unconstrained
 from factorfield.methods.belief import (
     Belief,
     between,
@@ -44,6 +44,7 @@ from factorfield.methods.belief import (
     tangents,
     unwhitened,
 )  # fmt: skip
+from factorfield.methods.joint_modes import richer
 from factorfield.methods.starts import best_of, start_values
 from factorfield.model import Model, observation_noise
 from factorfield.posterior import GaussianPosterior
@@ -57,10 +58,9 @@ ITERATED_CONDITION = 1e12  # a linearised one is not: Cholesky may keep four
 STARTED = 50.0  # tangents stop at a promised gain of this many tolerances when posterior linearisation follows
 NEARBY = 10.0  # promised gain, in nats, below which it is worth asking whether the belief has settled already
 HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
-# root mean square misfit, in sigmas, from which a group is said to contradict the others: of measurements, which few
-# modes may miss by their kinks; and of equations, starts and walls: below 2 in the gallery's solves that follow the
-# field. It does not catch all others: `advection` misses only its labels, by 12
-CONTRADICTION, UNFOLLOWED = 100.0, 10.0
+# root mean square misfit, in sigmas, from which a group whose sigma is our choice is said to contradict the others:
+# below 2 in the gallery's solves that follow the field
+UNFOLLOWED = 10.0
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,15 @@ class Joint:
         return "joint" if self.linearisation == "moments" else "laplace"
 
     def run(self, model: Model, report: Report | None = None) -> Solution:
-        with threads.suited_to(model.size):
-            if self.starts == 1 or model.is_linear:
-                return self._run(model, report)
-            return self._run_several(model, report)
+        while True:
+            with threads.suited_to(model.size), overheard() as told:
+                several = self.starts > 1 and not model.is_linear
+                solution = self._run_several(model, report) if several else self._run(model, report)
+            more = richer(model, solution) if self.start is None else None
+            if more is None:
+                repeat(told)
+                return solution
+            model = more
 
     def _run_several(self, model: Model, report: Report | None) -> Solution:
         found, ends, advice = [], [], []
@@ -249,15 +254,21 @@ def advise(model: Model, belief: Belief, posterior: GaussianPosterior) -> None:
     if ratio.sum() >= 0.5:
         free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are", 4)
     unconstrained(model.problem, posterior, 4)
+    given = {s.name for s in model.problem.statements if s.sigma is not None and s.points is not None}
     exempt = {s.name for s in model.problem.statements if s.noise is not None}
-    measured = {s.name for s in model.problem.statements if s.points is not None}
+    found: dict[str, tuple[float, int]] = {}
     for group in (group for group in model.groups if group.name not in exempt):
         value = group.relation.value(group.project(posterior.mean), group.parameters, group.points)
-        misfit = float(np.sqrt(np.mean(((value - group.target) / group.sigma) ** 2)))
-        if misfit > (CONTRADICTION if group.name in measured else UNFOLLOWED):
+        total = float(np.sum(((value - group.target) / group.sigma) ** 2))
+        if group.name in given:
+            missed, count = found.get(group.name, (0.0, 0))
+            found[group.name] = missed + total, count + group.count
+        elif total > UNFOLLOWED**2 * group.count:
+            missed = np.sqrt(total / group.count)
             warnings.warn(
-                f"{group.name}: misses its values by {misfit:.3g} sigma (root mean square), so it contradicts the "
+                f"{group.name}: misses its values by {missed:.3g} sigma (root mean square), so it contradicts the "
                 "other factors or the basis cannot follow it; check the values, enlarge its sigma or add modes",
                 AdviceWarning,
                 stacklevel=4,
             )
+    contradictions(found, 4)
