@@ -35,7 +35,7 @@ def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
     """Modes that are too few for what the field became: a shock, a thin layer."""
     if not setup.started and (setup.plain or not setup.growing):
         return  # noise of labels reaches the last modes too, and what labels leave out the std knows
-    if setup.pinned:
+    if setup.jumps:
         return  # a jump at the start, of which the user was told
     at_start = last_modes(setup, posterior.window_mean(0))
     worst: dict[str, float] = {}

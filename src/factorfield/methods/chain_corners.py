@@ -2,7 +2,8 @@
 
 Such a jump is the everyday case (a hot body, cold walls), and no polynomial follows it. What the equation does next is
 to smooth it out; so the face is right from the start, and near it the start is believed less, by the size of the jump,
-over what the basis can resolve.
+over what the basis can resolve. Where they agree, the start is held to the face all the same: even rounding would be a
+jump, for which no window is short enough.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ NOTICED = 30.0  # sigmas of the start: smaller disagreements are within what is 
 
 def softened(
     problem: Problem, sigma: Sequence[Any], points: Mapping[str, Array], families: Mapping[str, Family]
-) -> tuple[list[Any], tuple[Statement, ...]]:
-    """The sigmas of all statements, those of starts by formula enlarged near faces they disagree with; these faces."""
-    result, pinned = list(sigma), []
+) -> tuple[list[Any], tuple[Statement, ...], bool]:
+    """The sigmas of all statements, those of starts by formula enlarged near faces they disagree with; faces, to hold
+    at the start; whether there are such jumps."""
+    result: list[Any] = list(sigma)
+    pinned: dict[str, float] = {}
     walls = [s for s in problem.statements if s.face is not None and TIME not in s.face and not s.stencil]
     start = problem.domain[TIME].lower
     where = problem.domain.tensor({TIME: [start], **points})
@@ -51,9 +54,16 @@ def softened(
                 )  # fmt: skip
                 away = sum(((where[a] - at) / spacing[a]) ** 2 for a, at in (wall.face or {}).items())
                 result[index] = np.hypot(result[index], gap * (EVERYWHERE + np.exp(-away)))
-                face, scale = {**(wall.face or {}), TIME: start}, PINNED * gap
-                pinned.append(replace(wall, name=f"start of {wall.name}", face=face, sigma=scale))
-    return result, tuple(pinned)
+                pinned[wall.name] = PINNED * gap
+    jumps = bool(pinned)
+    held = []
+    for wall, own in zip(problem.statements, sigma, strict=True):
+        moving = any(TIME in dict(jet.orders) for jet in wall.relation.jets.values())
+        if wall.face is None or TIME in wall.face or moving:
+            continue
+        scale = pinned.get(wall.name, own)
+        held.append(replace(wall, name=f"start of {wall.name}", face={**wall.face, TIME: start}, sigma=scale))
+    return result, tuple(held), jumps
 
 
 def _is_formula(statement: Statement) -> bool:

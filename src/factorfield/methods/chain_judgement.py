@@ -1,4 +1,9 @@
-"""Is a window short enough? What its polynomials cannot follow, waves that were given up, knowledge out of nothing."""
+"""Is a window short enough? What its polynomials cannot follow.
+
+An equation of first order in time is asked as often as it has polynomials to settle (chain_rows.instants_of), so it is
+met in any window, and says nothing about the state at its start: what is left to judge is whether the polynomials have
+come to an end. One of second order is asked more often, and in too long a window bends the start instead.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.domain import TIME
 from factorfield.factors import FactorGroup
-from factorfield.links import Belief, Segment
-from factorfield.methods.chain_rows import is_equation
-from factorfield.methods.chain_setup import length_of
+from factorfield.links import Belief, Message, Segment
+from factorfield.methods.chain_rows import whitened
 
 if TYPE_CHECKING:
     from factorfield.methods.chain_walk import Walk
 
 Array = NDArray[np.float64]
-MET = 0.1  # sigmas by which an equation may be missed in a window that is short enough
-CLAIMED = 0.01  # of the largest standard deviation: what it may claim to know about the state there
-CLAIMED_COUPLED = 0.3  # the same where every window costs a factorisation
-PRETENCE = 0.05  # share of a coefficient's prior sd that may be lost before any data speak
+MOVED = 0.1  # standard deviations by which an equation alone may move the state where it starts
+CLAIMED = 0.3  # of a standard deviation: what it may claim to know about it
 SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
-NOMINAL = 0.1  # the same where it comes from the sigmas of formulas: the start's and the walls' need not fit together
+NOMINAL = 1.0  # the same where it comes from the sigmas of formulas: the start's and the walls' need not fit together
 
 
 def unfollowed(walk: Walk, weights: Array, start: Belief, link: Segment) -> float:
@@ -38,32 +39,13 @@ def unfollowed(walk: Walk, weights: Array, start: Belief, link: Segment) -> floa
     return worst if np.isfinite(worst) else np.inf
 
 
-def given_up(
-    walk: Walk, groups: list[FactorGroup], weights: Array, start: Belief, link: Segment, upper: float
-) -> float:
-    """Does the equation alone miss its sigma, or claim to know the state? Then waves are too fast for it."""
-    plain = walk.shared.get(length_of(walk.edges[-1], upper), link).message
-    faces = any(group.name in walk.setup.standing and not is_equation(group) for group in groups)
-    if not faces and (plain is not link.message or all(map(is_equation, groups))):
-        claimed = np.sqrt(np.sum((start.root @ (plain.rows @ start.root).T) ** 2, axis=1).max())
-        known = max(np.sqrt(np.sum(start.root**2, axis=1).max()), 1e-6 * walk.setup.scale)
-        unmet = np.max(np.abs(plain.misfit(start.mean)), initial=0.0)
-        measured = not walk.setup.started  # the sigma of a formula is nominal: fast waves of it need no following
-        allowed = CLAIMED if walk.setup.is_linear else CLAIMED_COUPLED
-        return max(measured * float(claimed / known) / allowed, float(unmet) / MET)
-    missed = [float(np.max(np.abs(walk.misfit(group, weights)))) for group in groups if is_equation(group)]
-    return max(missed, default=0.0) / MET
-
-
-def pretence(walk: Walk, arrival: Belief, groups: list[FactorGroup], weights: Array, upper: float) -> float:
-    """What start, walls and equation alone claim to know about coefficients, which only data after it can tell.
-
-    Where walls and the start do not fit together in their derivatives, a window that is too long bends the
-    coefficients until they seem to.
-    """
-    lower = walk.edges[-1]
-    silent = [g for g in groups if g.name in walk.setup.standing or np.all(g.points[TIME] <= lower)]
-    known = arrival * walk.segment_at(silent, weights, lower, upper).message
-    own = slice(walk.setup.field_states, None)
-    before, after = (np.sqrt(np.sum(belief.root[own] ** 2, axis=1)) for belief in (arrival, known))
-    return float(np.max(1.0 - after / before)) / PRETENCE
+def bent(walk: Walk, arrival: Belief, start: Belief, groups: list[FactorGroup]) -> float:
+    """What equation and walls, asked more often than they can be met, do to the state at the start."""
+    own = [group for group in groups if group.name not in walk.setup.standing]
+    rows, target = whitened(own, np.zeros(len(walk.order)))
+    before = arrival * Message(rows[:, walk.state], target)
+    known = np.sqrt(np.sum(before.root**2, axis=1)) + walk.tolerance * walk.setup.scale
+    moved = float(np.max(np.abs(start.mean - before.mean) / known))
+    claimed = float(np.max(1.0 - np.sqrt(np.sum(start.root**2, axis=1)) / known))
+    measured = not walk.setup.started  # the sigma of a formula is nominal: fast waves of it need no following
+    return max(moved / MOVED, measured * claimed / CLAIMED)

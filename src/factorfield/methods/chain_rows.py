@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 from scipy.sparse import csgraph
 
 from factorfield.basis import Departure
@@ -17,14 +17,31 @@ from factorfield.factors import FactorGroup, build_group, linearise, times
 from factorfield.methods.chain_setup import Setup, length_of, stands
 from factorfield.methods.chain_summary import measured
 from factorfield.methods.chain_tensor import GridGroup, grid_group
+from factorfield.problem import Statement
 from factorfield.representation import Representation
 
 Array = NDArray[np.float64]
 
 
-def instants_of(representation: Representation, lower: float, upper: float) -> Array:
-    some = next(iter(representation.latents.values())).basis.families[TIME]
-    return Interval(lower, upper).collocation(some.size + 2)
+def instants_of(setup: Setup, statement: Statement, lower: float, upper: float) -> Array:
+    """When an equation or a wall is asked to hold in a window: as often as it has polynomials to settle.
+
+    Then it can be met exactly, whatever the state at the start: asked more often it would bend the start where the
+    window is too long. Radau's points, the last at the end: stiff decays are damped, as in the implicit Runge-Kutta
+    methods of that name. With second derivatives in time the same points let fast waves in space explode, and without
+    any the state at the start is to be settled too: both are asked more often than needed.
+    """
+    size = next(iter(setup.representation.latents.values())).basis.families[TIME].size
+    order = statement.relation.order(TIME)
+    if statement.face is not None:
+        order = max(setup.orders[jet.field] for jet in statement.relation.jets.values())
+    exactly = order == 1 or (order > 1 and not setup.problem.domain.space)
+    return _radau(size - order, lower, upper) if exactly else Interval(lower, upper).collocation(size + 2)
+
+
+def _radau(count: int, lower: float, upper: float) -> Array:
+    inner, _ = special.roots_jacobi(count - 1, 1.0, 0.0)
+    return lower + 0.5 * (upper - lower) * (1.0 + np.append(inner, 1.0))
 
 
 def standing_groups(setup: Setup, lower: float, upper: float) -> list[FactorGroup]:
@@ -64,10 +81,13 @@ def own_groups(setup: Setup, lower: float, upper: float, first: bool) -> list[Fa
     for statement in setup.pinned if first else ():
         axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
         where = problem.domain.tensor({**setup.points, **axes})
-        relation, sigma = representation.read(statement.relation), statement.sigma or 1.0
+        relation, sigma = representation.read(statement.relation), 1.0 if statement.sigma is None else statement.sigma
         groups.append(
-            build_group(statement.name, relation, representation, where, statement.target, sigma, problem.constants)
-        )
+            build_group(
+                statement.name, relation, representation, where, statement.target, sigma, problem.constants,
+                statement.stencil,
+            )
+        )  # fmt: skip
     return groups
 
 
@@ -76,7 +96,7 @@ def _gridded(setup: Setup, number: int, lower: float, upper: float) -> FactorGro
     problem, statement, sigma = setup.problem, setup.problem.statements[number], setup.sigma[number]
     representation = window_representation(setup.representation, lower, upper)
     face = statement.face or {}
-    axes = {TIME: instants_of(representation, lower, upper), **setup.points}
+    axes = {TIME: instants_of(setup, statement, lower, upper), **setup.points}
     axes |= {name: np.array([at]) for name, at in face.items()}
     where = problem.domain.tensor(axes)
     if statement.name in setup.projection:
@@ -138,13 +158,13 @@ def plain_blocks(setup: Setup, lower: float, upper: float) -> Iterator[tuple[NDA
     """
     projection = next(iter(setup.projection.values()))
     representation = window_representation(setup.representation, lower, upper)
-    grid = {TIME: instants_of(representation, lower, upper), **setup.points}
     constants = setup.problem.constants
     terms: list[tuple[int, str, Array, Array]] = []  # equation, latent, features in time, in space
-    levels: list[float] = []
+    levels: list[Array] = []  # of each equation, by instant
     for statement, sigma in zip(setup.problem.statements, setup.sigma, strict=True):
         if statement.points is not None or statement.face is not None:
             continue
+        grid = {TIME: instants_of(setup, statement, lower, upper), **setup.points}
         relation = representation.read(statement.relation)
         line = linearise(relation, np.zeros((1, len(relation.functionals))), None, constants, {})
         for slope, functional in zip(line.slopes[0], relation.functionals, strict=True):
@@ -155,7 +175,7 @@ def plain_blocks(setup: Setup, lower: float, upper: float) -> Iterator[tuple[NDA
                 for features in in_space:
                     space = np.asarray(np.kron(space, features), float)
                 terms.append((len(levels), functional.latent, size * in_time, projection @ space))
-        levels.append(float(statement.target[0] - line.value[0]) / sigma)
+        levels.append(np.full(len(grid[TIME]), float(statement.target[0] - line.value[0]) / sigma))
     linked = sum(np.abs(space) > 1e-12 * np.abs(space).max() for *_, space in terms)
     _, label = csgraph.connected_components(sparse.csr_matrix(linked), directed=False)
     ones = projection.sum(axis=1)
@@ -167,10 +187,10 @@ def plain_blocks(setup: Setup, lower: float, upper: float) -> Iterator[tuple[NDA
             powers = np.arange(latent.basis.families[TIME].size)[:, None] * len(projection)
             columns[name] = slice(len(weights), len(weights) + powers.size * len(modes))
             weights = np.concatenate([weights, (latent.start + powers + modes).ravel()])
-        height = len(grid[TIME]) * len(modes)
-        rows = np.zeros((len(levels) * height, len(weights)))
+        ends = len(modes) * np.cumsum([0, *map(len, levels)])
+        rows = np.zeros((ends[-1], len(weights)))
         for equation, name, in_time, space in terms:
-            place = slice(equation * height, (equation + 1) * height)
+            place = slice(ends[equation], ends[equation + 1])
             rows[place, columns[name]] += np.kron(in_time, space[np.ix_(modes, modes)])
-        target = np.concatenate([np.tile(level * ones[modes], len(grid[TIME])) for level in levels])
+        target = np.concatenate([np.kron(level, ones[modes]) for level in levels])
         yield weights, rows, target

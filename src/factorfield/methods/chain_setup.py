@@ -36,6 +36,7 @@ from factorfield.symbol import rates
 
 Array = NDArray[np.float64]
 RESIDUAL = 1e-5  # default sigma of an equation: this share of the field's scale over the horizon
+WALL_NOISE = 1e-9  # default sigma of a wall: it holds. Noise that is new at every instant would be no smooth field
 BROAD = 10.0  # prior sd of a state that nothing is known about, in units of the field's scale
 OPEN = 1e3  # of what the equation settles: every window has its own, and together they must not speak about the state
 MOST_GROWTH = 100.0  # exponent of the fastest-growing wave from which a linear problem is called ill-posed
@@ -57,6 +58,7 @@ class Setup:
     given: frozenset[str]  # conditions whose sigma the user gave
     noise: Mapping[str, float]
     scale: float
+    orders: Mapping[str, int]  # in time, by field
     points: Mapping[str, Array]  # collocation along the space axes
     projection: Mapping[str, Array]  # of each equation, from places to the modes it is seen through
     tails: Mapping[str, Tail]
@@ -71,7 +73,8 @@ class Setup:
     settings: Mapping[str, Any]
     started: bool = False  # by a formula, not by labels
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
-    pinned: tuple[Statement, ...] = ()  # faces that the start disagrees with, at the start
+    pinned: tuple[Statement, ...] = ()  # faces, at the start
+    jumps: bool = False  # does the start disagree with some of them?
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
     start: Mapping[str, float] = field(default_factory=dict)  # where the search begins, if not at the prior
     older: int = 0  # statements that an earlier solve knew already
@@ -147,7 +150,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     projection = projections(problem, families, points)
     least = ROUNDING * scale * max(_fastest(problem, counts), 1.0 / horizon.length)
     sigma, noise = _sigmas(problem, scale, spectra, counts, least)
-    sigma, pinned = softened(problem, sigma, points, families)
+    sigma, pinned, jumps = softened(problem, sigma, points, families)
     estimated = tuple(
         i for i, s in enumerate(problem.statements)
         if s.points is not None and s.sigma is None and np.ndim(sigma[i]) == 0 and len(s.target) >= FEWEST_LABELS
@@ -199,8 +202,8 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
     informative = np.flatnonzero(spread[state][:fields] > 0.1 * scale)
     return Setup(
         problem, representation, Belief(prior_mean[state], np.diag(spread[state])), spread, sigma,
-        frozenset(s.name for s in told), noise, scale, points, projection, tails, informative, fields, is_linear,
-        autonomous, plain, changing, later, level, settings, started, growing, pinned, estimated,
+        frozenset(s.name for s in told), noise, scale, orders, points, projection, tails, informative, fields,
+        is_linear, autonomous, plain, changing, later, level, settings, started, growing, pinned, jumps, estimated,
     )  # fmt: skip
 
 
@@ -276,7 +279,7 @@ def _sigmas(
                 many = s.points is not None and len(s.target) >= FEWEST_LABELS
                 value = (FIRST_NOISE if many else LABEL_NOISE) * scale
                 if s.face is not None:
-                    value = FACE_NOISE * condition_scale(problem, s, scale)
+                    value = (WALL_NOISE if stands(s) else FACE_NOISE) * condition_scale(problem, s, scale)
             if s.points is not None and len(jets) == 1 and not jets[0].orders:
                 noise.setdefault(jets[0].field, float(np.sqrt(np.mean(np.square(value)))))
         sigma.append(value)

@@ -1,8 +1,7 @@
 """The passes over a chain's windows: forward with error control, backward with what later windows know.
 
-A window is accepted when the last polynomials of its time basis carry almost nothing and the equation is met within its
-sigma; otherwise it is halved. (Too long a window shows there: fast waves are given up instead of followed.) Windows of
-equal length of a linear equation without explicit time share one factorisation.
+A window is accepted when the last polynomials of its time basis carry almost nothing; otherwise it is halved. Windows
+of equal length of a linear equation without explicit time share one factorisation.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from factorfield.errors import ProblemError
 from factorfield.factors import FactorGroup
 from factorfield.links import Belief, Message, Segment, assembled, carried, inner, returned, segment
 from factorfield.methods import Report, chain_modes
-from factorfield.methods.chain_judgement import given_up, pretence, unfollowed
+from factorfield.methods.chain_judgement import bent, unfollowed
 from factorfield.methods.chain_rows import (
     is_equation,
     last_polynomials,
@@ -108,7 +107,7 @@ class Walk:
             if stuck or len(self.links) > MOST_WINDOWS:
                 raise self._too_fast(f"at most {MOST_WINDOWS} windows", error)
             # waves that do not decay keep their window; else a longer one is tried if the equation's misfit is watched
-            bold = self._watched and self.setup.changing
+            bold = self.setup.changing
             ready = 0.01 if bold else 2.0 ** (1 - int(self.setup.settings["degree"]))
             waited = 0 if doubled else waited + 1
             due = self.setup.speaks_later and waited >= patience and error < 0.5  # it may not be the length's doing
@@ -148,13 +147,11 @@ class Walk:
             start = arrival * link.message
             weights = self._weights(start, link)
         self._candidate = (start, link, weights, groups)
-        self._watched = bool(self.setup.projection) and all(
-            group.name in self.setup.standing or np.all(group.points[TIME] <= lower) for group in groups or []
-        )
         error = unfollowed(self, weights, start, link)
-        if first and error <= 1.0 and self.setup.field_states < len(self.state) and self.setup.projection:
-            error = max(error, pretence(self, arrival, groups or [], weights, upper))
-        return max(error, given_up(self, groups or [], weights, start, link, upper)) if self._watched else error
+        silent = all(g.name in self.setup.standing or np.all(g.points[TIME] <= lower) for g in groups or [])
+        if silent and error <= 1.0 and max(self.setup.orders.values()) > 1:
+            error = max(error, bent(self, arrival, start, groups or []))
+        return error
 
     def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
         """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
