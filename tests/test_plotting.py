@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import factorfield as ff
-from factorfield.formula import mathml, mathtext
+from factorfield.formula import mathml, mathtext, vanishing
 from factorfield.views import data_of, view
 
 SHAPES = {  # one small problem per shape
@@ -142,11 +142,30 @@ def test_a_view_holds_truth_only_at_its_own_coordinates(solutions: dict[str, ff.
         ("u*2*3", r"$u\cdot 2\cdot 3$"),
         ("1/(1 + exp(-x))*u", r"$\frac{1}{1+\exp(-x)}\,u$"),
         ("sqrt(u)*abs(u)", r"$\sqrt{u}\,|u|$"),
+        ("(x/2)**2", r"${\left(\frac{x}{2}\right)}^{2}$"),
+        ("exp(-((x-1)/2)**2)", r"$\exp\left(-{\left(\frac{x-1}{2}\right)}^{2}\right)$"),
+        ("x/2**2", r"$\frac{x}{{2}^{2}}$"),
+        ("(1/2)*u - 1/x", r"$\frac{1}{2}\,u-\frac{1}{x}$"),
+        ("(2e-5)**2", r"${(2\times 10^{-5})}^{2}$"),
+        ("(x**2)**3", r"${({x}^{2})}^{3}$"),
     ],
 )
 def test_formulas_keep_their_meaning(text: str, written: str) -> None:
     assert mathtext(text) == written
     assert mathml(text).startswith("<math") and mathml(text).count("<mrow>") == mathml(text).count("</mrow>")
+
+
+def test_a_fraction_bears_its_power_in_brackets_in_a_page_too() -> None:
+    fraction = "<mfrac><mrow><mi>x</mi></mrow><mrow><mn>2</mn></mrow></mfrac>"
+    assert f"<mo>(</mo>{fraction}<mo>)</mo>" in mathml("(x/2)**2")
+    assert "<mo>(</mo>" not in mathml("x/2 + u")
+
+
+def test_titles_write_equations_with_both_sides(solutions: dict[str, ff.Solution]) -> None:
+    pytest.importorskip("matplotlib")
+    assert vanishing("u_t + u_x") == "u_t + u_x = 0" and vanishing("u = 1") == "u = 1"
+    problem = ff.Problem("u_x - 1", {"x": ff.Interval(0, 1)}, {}, [ff.Boundary("u = 0", at={"x": 0})])
+    assert ff.plot(ff.solve(problem)).get_suptitle() == "$u_{x}-1=0$"
 
 
 def test_long_formulas_are_written_at_once() -> None:

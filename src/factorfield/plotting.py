@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factorfield.errors import ProblemError, expected, nearest
-from factorfield.formula import mathtext
+from factorfield.formula import mathtext, vanishing
 from factorfield.plotting_checks import coefficients, reliability, trace
 from factorfield.plotting_fields import cuts, fields, label, legend, line, maps, residual, slices
 from factorfield.plotting_graph import graph
@@ -90,7 +90,7 @@ def plot(
 def _title(solution: Solution) -> list[str]:
     """Equations and known constants, a line each."""
     values = [f"{mathtext(name)} = {value:g}" for name, value in solution.problem.constants.items()]
-    texts = [mathtext(equation.text) for equation in solution.problem.equations]
+    texts = [mathtext(vanishing(equation.text)) for equation in solution.problem.equations]
     return [*texts, *([f"({', '.join(values)})"] if values else [])]
 
 

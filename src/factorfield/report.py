@@ -21,7 +21,7 @@ import numpy as np
 from factorfield.domain import Periodic
 from factorfield.errors import expected
 from factorfield.files import complete
-from factorfield.formula import MathML, mathml, symbol
+from factorfield.formula import MathML, mathml, symbol, vanishing
 from factorfield.problem import Problem, Statement
 from factorfield.report_data import frame_count, page_data
 from factorfield.solution import Solution, check_writable
@@ -134,9 +134,7 @@ def _first(solution: Solution) -> str:
 
 
 def _problem(problem: Problem) -> str:
-    equations = "".join(
-        f"<p>{mathml(e.text if '=' in e.text else e.text + ' = 0', display=True)}</p>" for e in problem.equations
-    )
+    equations = "".join(f"<p>{mathml(vanishing(e.text), display=True)}</p>" for e in problem.equations)
     rows = []
     for name in problem.domain.names:
         axis = problem.domain[name]
@@ -337,7 +335,7 @@ def _value(key: str, value: Any) -> Cell:
 
 def _statement_text(statement: Statement) -> Cell:
     text = statement.relation.text
-    return mathml(text) if "=" in text or statement.points is not None else mathml(f"{text} = 0")
+    return mathml(text if statement.points is not None else vanishing(text))
 
 
 def _where(statement: Statement) -> Cell:
