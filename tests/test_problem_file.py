@@ -18,7 +18,7 @@ from factorfield import methods, schema
 from factorfield.cli_files import templates
 from factorfield.estimate import built, estimate
 from factorfield.problem_file import schema_text
-from factorfield.solution import problem_spec
+from factorfield.problem_text import problem_spec
 from factorfield.toml_lines import line_of
 
 SCHEMA = json.loads(schema_text())
