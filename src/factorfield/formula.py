@@ -46,7 +46,8 @@ class MathML:
         return ten if mantissa == "1" else f"<mn>{mantissa}</mn><mo>&#215;</mo>{ten}"
 
     def operator(self, sign: str) -> str:
-        return f"<mo>{SIGNS.get(sign, sign)}</mo>"
+        space = ' lspace="0" rspace="0.17em"' if sign == "*" else ""  # 60 exp(x), not 60exp(x)
+        return f"<mo{space}>{SIGNS.get(sign, sign)}</mo>"
 
     def fraction(self, above: str, below: str) -> str:
         return f"<mfrac><mrow>{above}</mrow><mrow>{below}</mrow></mfrac>"

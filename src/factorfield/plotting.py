@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from factorfield.coefficients import Table
 from factorfield.errors import ProblemError, expected, nearest
 from factorfield.formula import mathtext, vanishing
 from factorfield.plotting_checks import coefficients, reliability, trace
@@ -89,7 +90,8 @@ def plot(
 
 def _title(solution: Solution) -> list[str]:
     """Equations and known constants, a line each."""
-    values = [f"{mathtext(name)} = {value:g}" for name, value in solution.problem.constants.items()]
+    constants = solution.problem.constants.items()
+    values = [f"{mathtext(name)} = {value:g}" for name, value in constants if not isinstance(value, Table)]
     texts = [mathtext(vanishing(equation.text)) for equation in solution.problem.equations]
     return [*texts, *([f"({', '.join(values)})"] if values else [])]
 
