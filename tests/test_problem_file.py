@@ -219,6 +219,15 @@ def test_a_file_means_what_the_same_python_means(tmp_path: Path) -> None:
     assert file.output == {"solution": tmp_path / "run.nc"}
 
 
+def test_units_are_read_kept_and_refused_with_their_line(tmp_path: Path) -> None:
+    file = read(tmp_path, BASE + '[units]\nx = "m"\nu = "degC"\n')
+    assert file.problem.units == {"x": "m", "u": "degC"}
+    assert with_numbers(file, {"nu": 0.3}).problem.units == file.problem.units
+    for wrong, words in {'z = "m"': "units of some of", "x = 3": "text for units.x", 'x = ""': "a short text"}.items():
+        with pytest.raises(ff.ProblemError, match=rf"line \d+: expected .*{words}"):
+            read(tmp_path, BASE + f"[units]\n{wrong}\n")
+
+
 @pytest.mark.parametrize("ending", ["csv", "nc", "h5"])
 def test_measurements_come_from_every_kind_of_file(ending: str, tmp_path: Path) -> None:
     x, u = np.array([0.2, 0.4, 0.9]), np.array([1.0, -2.0, 0.5])

@@ -32,7 +32,6 @@ def units_of_truth(truth: Any, axes: Sequence[str], fields: Sequence[str]) -> di
     return {name: str(unit) for name, unit in told.items() if unit not in (None, "", PLAIN_NUMBER)}
 
 
-def in_units(name: str, units: Mapping[str, str], of: str | None = None) -> str:
-    """A label with its units, "x (m)", where they are known and say something; `of` names another's units."""
-    unit = units.get(name if of is None else of, PLAIN_NUMBER)
-    return name if unit == PLAIN_NUMBER else f"{name} ({unit})"
+def in_units(label: str, unit: str) -> str:
+    """A label with its units, "x (m)", where they are known and say something."""
+    return label if unit in ("", PLAIN_NUMBER) else f"{label} ({unit})"
