@@ -17,7 +17,7 @@ import factorfield as ff
 from factorfield import methods, schema
 from factorfield.cli_files import templates
 from factorfield.estimate import built, estimate
-from factorfield.problem_file import schema_text
+from factorfield.problem_file import schema_text, with_numbers
 from factorfield.problem_text import problem_spec
 from factorfield.toml_lines import line_of
 
