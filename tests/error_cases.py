@@ -115,6 +115,8 @@ CASES = [
     change("single brackets around a block", "[[initial]]", "[initial]"),
     file("no domain", 'equation = "u_t = 1"\n'),
     change("a number for text", '"u_t = nu*u_xx"', "3"),
+    change("units of what is not there", "[[initial]]", '[units]\ny = "m"\n\n[[initial]]'),
+    change("units that are no text", "[[initial]]", "[units]\nx = 3\n\n[[initial]]"),
     change("a date for a number", "nu = 0.02", "nu = 2024-01-01"),
     change("a truth value for a number", "nu = 0.02", "nu = true"),
     change("infinity", "nu = 0.02", "nu = inf"),

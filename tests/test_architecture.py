@@ -11,7 +11,7 @@ import factorfield as ff
 
 SOURCE = Path(ff.__file__).parent
 LEVELS = [
-    {"version", "errors", "threads", "files", "toml_lines"},
+    {"version", "errors", "threads", "files", "toml_lines", "units"},
     {"gaussian", "activation", "domain", "metrics", "parsing", "sampled_kernel", "links", "schema"},
     {"chain_store"},
     {"basis", "noise", "stencil", "coefficients"},
@@ -19,7 +19,7 @@ LEVELS = [
     {"consistency"},
     {"latent"},
     {"problem"},
-    {"representation", "symbol", "metadata"},
+    {"representation", "symbol", "metadata", "problem_text"},
     {"factors", "functions", "scales", "resolution", "data"},
     {"model", "problems", "problem_file"},
     {"paper", "posterior"},
@@ -29,7 +29,16 @@ LEVELS = [
     {"progress", "stand_ins"},
     {"solve", "compare", "estimate"},
     {"formula", "views"},
-    {"plotting", "plotting_style", "plotting_fields", "plotting_checks", "plotting_graph", "report", "report_data"},
+    {
+        "plotting",
+        "plotting_style",
+        "plotting_fields",
+        "plotting_checks",
+        "plotting_graph",
+        "report",
+        "report_data",
+        "report_conditions",
+    },
     {"experiments"},
     {"cli_output"},
     {"cli_data", "cli_files", "cli_reproduce", "cli_pictures"},

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import factorfield as ff
-from factorfield.formula import mathml, mathtext
-from factorfield.views import data_of, view
+from factorfield.formula import mathml, mathtext, vanishing
+from factorfield.plotting_fields import _beyond, _limits
+from factorfield.plotting_style import SIGNED, SPREAD
+from factorfield.report import page
+from factorfield.views import check_of, data_of, view
 
 SHAPES = {  # one small problem per shape
     "stationary, an unknown": lambda: ff.problems.get("reaction-coefficient"),
@@ -124,6 +127,67 @@ def test_measured_functions_of_a_field_are_turned_back_into_its_units() -> None:
     assert data.field == "u" and np.allclose(data.values, np.exp(0.3))
 
 
+def measured(units: dict[str, str] | None = None) -> ff.Solution:
+    """Space and time without a truth: data at a few places, one of them beside a slice."""
+    problem = ff.Problem(
+        "u_t = 0.1*u_xx", {"x": ff.Interval(0, 1), "t": ff.Interval(0, 2)}, {},
+        [ff.Initial("u = sin(pi*x)"), ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1}),
+         ff.Observations(x=[0.25, 0.5, 0.75], t=[1.0, 1.05, 0.3], u=[0.3, 0.4, 0.5], sigma=0.05)], units=units,
+    )  # fmt: skip
+    return ff.solve(problem)
+
+
+def test_slices_lie_at_round_places_and_tell_near_data_from_others() -> None:
+    pytest.importorskip("matplotlib")
+    figure = ff.plot(measured({"t": "s", "x": "m", "u": "K"}), kind="slices")
+    panels = figure.axes
+    assert [panel.get_title() for panel in panels] == ["$t$ = 0 s", "$t$ = 0.5 s", "$t$ = 1 s", "$t$ = 2 s"]
+    assert panels[0].get_xlabel() == "$x$ (m)" and panels[0].get_ylabel() == "$u$ (K)"
+    drawn = {line.get_label(): line for line in panels[2].get_lines()}
+    assert list(drawn["data"].get_xdata()) == [0.25] and list(drawn["data nearby"].get_xdata()) == [0.5]
+    assert drawn["data nearby"].get_alpha() < 0.5 and drawn["data"].get_zorder() < drawn["mean"].get_zorder()
+    assert panels[0].get_ylim() != panels[3].get_ylim()  # late bands would vanish on the scale of the start
+
+
+def test_the_summary_checks_measurements_where_no_truth_is_known(solutions: dict[str, ff.Solution]) -> None:
+    pytest.importorskip("matplotlib")
+    solution = measured()
+    titles = [panel.get_title() for panel in ff.plot(solution).axes]
+    assert "3 of 3 bars meet the line" in titles
+    found = check_of(solution, "u")
+    assert found is not None and np.allclose(found.measured, [0.3, 0.4, 0.5])
+    assert np.all(found.std > 0.05)  # the noise and the field's own
+    assert not any("bars" in panel.get_title() for panel in ff.plot(solutions["space and time"]).axes)
+
+
+def test_a_spike_leaves_the_rest_of_a_residual_visible() -> None:
+    sizes = np.ones((100, 100))
+    sizes[0, 0] = 1e3
+    assert _limits(sizes, SPREAD, usual=True)["vmax"] < 2.0 and _limits(sizes, SPREAD)["vmax"] == 1e3
+    assert _beyond(sizes, _limits(sizes, SPREAD, usual=True)) == "max"
+    assert _beyond(sizes, _limits(sizes, SPREAD)) == "neither"
+    smooth = np.linspace(0, 1, 100)
+    assert _limits(smooth, SIGNED, usual=True) == {"vmin": -1.0, "vmax": 1.0}  # no spike: the whole range
+
+
+def test_units_with_a_dollar_sign_are_text() -> None:
+    pytest.importorskip("matplotlib")
+    figure = ff.plot(measured({"u": "$/kg", "x": "$", "t": "a_b^2"}))
+    figure.canvas.draw()
+    assert any(panel.get_ylabel() == r"$u$ (\$/kg)" for panel in figure.axes)
+
+
+def test_a_table_among_the_coefficients_does_not_trip_the_title() -> None:
+    pytest.importorskip("matplotlib")
+    problem = ff.Problem(
+        "u_x = k", {"x": ff.Interval(0, 1)}, {"k": ff.Table(x=[0, 0.5, 1], value=[1, 2, 1])},
+        [ff.Boundary("u = 0", at={"x": 0})],
+    )  # fmt: skip
+    solution = ff.solve(problem)
+    assert ff.plot(solution).get_suptitle() == "$u_{x}=k$"
+    assert "a table over x, known" in page(solution)
+
+
 def test_a_view_holds_truth_only_at_its_own_coordinates(solutions: dict[str, ff.Solution]) -> None:
     solution = solutions["space and time"]
     whole = view(solution)
@@ -142,11 +206,30 @@ def test_a_view_holds_truth_only_at_its_own_coordinates(solutions: dict[str, ff.
         ("u*2*3", r"$u\cdot 2\cdot 3$"),
         ("1/(1 + exp(-x))*u", r"$\frac{1}{1+\exp(-x)}\,u$"),
         ("sqrt(u)*abs(u)", r"$\sqrt{u}\,|u|$"),
+        ("(x/2)**2", r"${\left(\frac{x}{2}\right)}^{2}$"),
+        ("exp(-((x-1)/2)**2)", r"$\exp\left(-{\left(\frac{x-1}{2}\right)}^{2}\right)$"),
+        ("x/2**2", r"$\frac{x}{{2}^{2}}$"),
+        ("(1/2)*u - 1/x", r"$\frac{1}{2}\,u-\frac{1}{x}$"),
+        ("(2e-5)**2", r"${(2\times 10^{-5})}^{2}$"),
+        ("(x**2)**3", r"${({x}^{2})}^{3}$"),
     ],
 )
 def test_formulas_keep_their_meaning(text: str, written: str) -> None:
     assert mathtext(text) == written
     assert mathml(text).startswith("<math") and mathml(text).count("<mrow>") == mathml(text).count("</mrow>")
+
+
+def test_a_fraction_bears_its_power_in_brackets_in_a_page_too() -> None:
+    fraction = "<mfrac><mrow><mi>x</mi></mrow><mrow><mn>2</mn></mrow></mfrac>"
+    assert f"<mo>(</mo>{fraction}<mo>)</mo>" in mathml("(x/2)**2")
+    assert "<mo>(</mo>" not in mathml("x/2 + u")
+
+
+def test_titles_write_equations_with_both_sides(solutions: dict[str, ff.Solution]) -> None:
+    pytest.importorskip("matplotlib")
+    assert vanishing("u_t + u_x") == "u_t + u_x = 0" and vanishing("u = 1") == "u = 1"
+    problem = ff.Problem("u_x - 1", {"x": ff.Interval(0, 1)}, {}, [ff.Boundary("u = 0", at={"x": 0})])
+    assert ff.plot(ff.solve(problem)).get_suptitle() == "$u_{x}-1=0$"
 
 
 def test_long_formulas_are_written_at_once() -> None:

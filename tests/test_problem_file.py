@@ -17,8 +17,8 @@ import factorfield as ff
 from factorfield import methods, schema
 from factorfield.cli_files import templates
 from factorfield.estimate import built, estimate
-from factorfield.problem_file import schema_text
-from factorfield.solution import problem_spec
+from factorfield.problem_file import schema_text, with_numbers
+from factorfield.problem_text import problem_spec
 from factorfield.toml_lines import line_of
 
 SCHEMA = json.loads(schema_text())
@@ -217,6 +217,15 @@ def test_a_file_means_what_the_same_python_means(tmp_path: Path) -> None:
     assert all(np.array_equal(arrays[key], others[key]) for key in arrays)
     assert (file.method, dict(file.options)) == ("joint", {"iterations": 7})
     assert file.output == {"solution": tmp_path / "run.nc"}
+
+
+def test_units_are_read_kept_and_refused_with_their_line(tmp_path: Path) -> None:
+    file = read(tmp_path, BASE + '[units]\nx = "m"\nu = "degC"\n')
+    assert file.problem.units == {"x": "m", "u": "degC"}
+    assert with_numbers(file, {"nu": 0.3}).problem.units == file.problem.units
+    for wrong, words in {'z = "m"': "units of some of", "x = 3": "text for units.x", 'x = ""': "a short text"}.items():
+        with pytest.raises(ff.ProblemError, match=rf"line \d+: expected .*{words}"):
+            read(tmp_path, BASE + f"[units]\n{wrong}\n")
 
 
 @pytest.mark.parametrize("ending", ["csv", "nc", "h5"])

@@ -108,6 +108,38 @@ def test_warnings_are_stored_told_again_and_come_first(tmp_path: Path) -> None:
     assert ff.solve(ff.problems.get("heat")).warnings == ()
 
 
+def small(seen: float = 0.9, scale: float = 1.0, units: dict[str, str] | None = None) -> ff.Solution:
+    """Almost a line between two walls, and measurements: on it (0.55), or far from it."""
+    problem = ff.Problem(
+        "u_xx = k", {"x": ff.Interval(0, scale)}, {"k": ff.Unknown(0.0, 0.1 / scale**2)},
+        [ff.Boundary("u = 0", at={"x": 0}, sigma=1e-3), ff.Boundary("u = 1", at={"x": scale}, sigma=1e-3),
+         ff.Observations(x=[0.54 * scale, 0.56 * scale], u=[seen, seen], sigma=0.01)], units=units,
+    )  # fmt: skip
+    return ff.solve(problem)
+
+
+def test_data_that_the_solution_misses_are_a_warning_at_the_top() -> None:
+    solution = small()
+    assert not solution.warnings  # the method itself was content
+    text = page(solution)
+    assert text.index("1 warning<") < text.index("does not explain the observations of u") < text.index("<h2>Problem")
+    assert "No warnings" not in text and "does not explain" not in page(small(seen=0.55))
+
+
+def test_the_headline_is_in_plain_words_and_the_methods_own_below_it() -> None:
+    text = page(small())
+    head = text[text.index('role="status"') : text.index("</div>", text.index('role="status"'))]
+    assert head.index("<strong>Converged: ") < head.index('<p class="quiet">')
+
+
+def test_units_stand_beside_axes_fields_and_coefficients() -> None:
+    text = page(small(units={"x": "m", "u": "<i>V</i>", "k": "V m-2"}))
+    numbers = json.loads(Reader(text).numbers)
+    assert numbers["field"]["axes"][0]["unit"] == "m" and numbers["coefficients"][0]["unit"] == "V m-2"
+    assert "<th>units</th>" in text and "from 0 to 1 m" in text and "<i>V</i>" not in text
+    assert "<th>units</th>" not in page(small())
+
+
 def test_the_command_writes_a_page_here_and_needs_no_matplotlib(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     moving().save(tmp_path / "there" / "run.nc")
@@ -166,6 +198,19 @@ def test_a_browser_draws_the_page_and_the_slider_moves_the_picture(browser: str,
         expected = float(solution.predict(x=x, t=[time])["mean"].values.ravel()[len(x) // 2])
         assert drawn[time] == pytest.approx(expected, rel=1e-4)  # single precision, six digits
     assert drawn[0.0] != drawn[0.5]
+
+
+def test_tick_numbers_tell_ticks_apart_and_leave_room_for_labels(browser: str, tmp_path: Path) -> None:
+    path = write(small(scale=1.234e5, units={"x": "km"}), tmp_path / "run.html")
+    dom, console = opened(browser, path.as_uri(), tmp_path / "profile")
+    assert console == "" and "10⁵" in dom and " (km)" in dom
+    for picture in re.findall(r"<svg.*?</svg>", dom):
+        numbers = [
+            (y, said) for y, said in re.findall(r'<text x="[^"]*" y="([^"]*)" text-anchor="middle" >(.*?)<', picture)
+        ]
+        assert len(numbers) == len(set(numbers))
+        beside = re.findall(r'<text x="([^"]*)" y="[^"]*" text-anchor="end" >(.*?)<', picture)
+        assert all(float(x) - 7.5 * len(said) >= 18 for x, said in beside)  # the label ends there
 
 
 def test_a_phone_needs_no_sideways_scrolling(browser: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from scipy import linalg
 
 from factorfield.basis import Departure, Tensor
 from factorfield.domain import TIME
-from factorfield.links import Belief, Blocks, Message, Segment, inner
+from factorfield.links import Belief, Blocks, Inside, Message, Segment, inner
 from factorfield.posterior import Atom, GaussianPosterior, Posterior, contract_pairs
 from factorfield.representation import Representation
 
@@ -166,8 +166,8 @@ class ChainPosterior(Posterior):
             across = latent.basis.size // latent.basis.families[TIME].size
             _, rest = layout(self.representation)
             tables = []
-            for where, block in link.inside.parts:
-                weights = rest[where]
+            for part in link.inside.parts:
+                weights, block = rest[part.where], part.block
                 mine = (weights >= latent.block.start) & (weights < latent.block.stop)
                 power, place = np.divmod(weights[mine] - latent.start, across)
                 powers, places = np.unique(power), np.unique(place)
@@ -279,9 +279,11 @@ class ChainPosterior(Posterior):
         for name in PLAIN:
             stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
-            stored[f"chain_inside_sizes_{i}"] = np.array([len(where) for where, _ in link.inside.parts], float)
-            stored[f"chain_inside_where_{i}"] = np.concatenate([where for where, _ in link.inside.parts]).astype(float)
-            stored[f"chain_inside_{i}"] = np.concatenate([block.ravel() for _, block in link.inside.parts])
+            parts = link.inside.parts
+            stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
+            stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
+            stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
+            stored[f"chain_inside_directions_{i}"] = np.concatenate([part.directions.ravel() for part in parts])
         for name, tail in self.tails.items():
             stored[f"tail_{name}"] = np.stack([tail.wave, tail.variance, tail.rate.real, tail.rate.imag])
         return stored
@@ -301,17 +303,28 @@ def _padded(rows: Array, count: int) -> Array:
     return result
 
 
+def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
+    sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
+    if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
+        sizes = np.column_stack([sizes, np.zeros_like(sizes)])
+    rows, columns = sizes.T
+    places = np.split(stored[f"chain_inside_where_{i}"].astype(int), np.cumsum(rows)[:-1])
+    roots = np.split(stored[f"chain_inside_{i}"], np.cumsum(rows**2)[:-1])
+    held = stored.get(f"chain_inside_directions_{i}", np.zeros(0))
+    directions = np.split(held, np.cumsum(rows * columns)[:-1])
+    return tuple(
+        Inside(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
+        for where, root, ways, size in zip(places, roots, directions, sizes, strict=True)
+    )
+
+
 def from_arrays(
     problem: Any, representation: Representation, noise: Any, stored: Mapping[str, Array]
 ) -> ChainPosterior:
     links = []
     for i in range(len(stored["chain_slope"])):
         message = Message(stored["chain_message_rows"][i], stored["chain_message_target"][i])
-        sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
-        places = np.split(stored[f"chain_inside_where_{i}"].astype(int), np.cumsum(sizes)[:-1])
-        entries = np.split(stored[f"chain_inside_{i}"], np.cumsum(sizes**2)[:-1])
-        parts = tuple((w, e.reshape(len(w), len(w))) for w, e in zip(places, entries, strict=True))
-        inside = Blocks(stored["chain_slope"].shape[1], parts)
+        inside = Blocks(stored["chain_slope"].shape[1], _inside(stored, i))
         links.append(Segment(message=message, inside=inside, **{name: stored[f"chain_{name}"][i] for name in PLAIN}))
     pairs = zip(stored["chain_future_rows"], stored["chain_future_target"], strict=True)
     space = problem.domain.space[0] if problem.domain.space else ""

@@ -17,7 +17,7 @@ GREEK = {
     "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω",
 }  # fmt: skip
 SIGNS = {"-": "&#8722;", "*": "&#8290;"}  # a proper minus; products are written by standing together
-SUM, PRODUCT, SIGN, POWER, ATOM = range(5)  # how tightly a part holds together
+SUM, PRODUCT, SIGN, POWER, FRACTION, ATOM = range(6)  # how tightly a part holds together; only atoms bear a power
 
 
 class MathML:
@@ -46,7 +46,8 @@ class MathML:
         return ten if mantissa == "1" else f"<mn>{mantissa}</mn><mo>&#215;</mo>{ten}"
 
     def operator(self, sign: str) -> str:
-        return f"<mo>{SIGNS.get(sign, sign)}</mo>"
+        space = ' lspace="0" rspace="0.17em"' if sign == "*" else ""  # 60 exp(x), not 60exp(x)
+        return f"<mo{space}>{SIGNS.get(sign, sign)}</mo>"
 
     def fraction(self, above: str, below: str) -> str:
         return f"<mfrac><mrow>{above}</mrow><mrow>{below}</mrow></mfrac>"
@@ -93,11 +94,13 @@ class MathText(MathML):
         return rf"\sqrt{{{body}}}"
 
     def brackets(self, body: str, kind: str = "()") -> str:
+        if r"\frac" in body:  # as high as what they hold
+            return rf"\left{kind[0]}{body}\right{kind[1]}"
         return f"{kind[0]}{body}{kind[1]}"
 
     def call(self, function: str, body: str) -> str:
         known = {"atan": r"\arctan", "erf": r"\mathrm{erf}"}
-        return f"{known.get(function, chr(92) + function)}({body})"
+        return known.get(function, chr(92) + function) + self.brackets(body)
 
 
 def _tex(name: str) -> str:
@@ -108,8 +111,13 @@ def _tex(name: str) -> str:
     return name if len(name) == 1 else rf"\mathit{{{name.replace('_', chr(92) + '_')}}}"
 
 
+def vanishing(text: str) -> str:
+    """An equation with both its sides: "u_t + u_x" says that it is 0."""
+    return text if "=" in text else f"{text} = 0"
+
+
 def mathml(text: str, display: bool = False) -> str:
-    """`lhs = rhs` or an expression as MathML; an expression alone is said to vanish by the caller."""
+    """`lhs = rhs` or an expression as MathML; an expression stays alone (`vanishing` makes an equation of it)."""
     return _written(text, MathML(), display)
 
 
@@ -141,7 +149,8 @@ def _part(node: ast.expr, notation: MathML) -> tuple[str, int]:
     """A part of the tree as (text, how tightly it holds together)."""
     if isinstance(node, ast.Constant):
         assert isinstance(node.value, int | float)
-        return notation.number(f"{node.value:.12g}"), ATOM
+        digits = f"{node.value:.12g}"
+        return notation.number(digits), PRODUCT if "e" in digits else ATOM  # 2 x 10^5 is a product
     if isinstance(node, ast.Name):
         return symbol(node.id, notation), ATOM
     if isinstance(node, ast.UnaryOp):
@@ -152,7 +161,7 @@ def _part(node: ast.expr, notation: MathML) -> tuple[str, int]:
         return _call(node.func.id, _part(node.args[0], notation)[0], notation), ATOM
     assert isinstance(node, ast.BinOp)
     if isinstance(node.op, ast.Div):
-        return notation.fraction(_part(node.left, notation)[0], _part(node.right, notation)[0]), ATOM
+        return notation.fraction(_part(node.left, notation)[0], _part(node.right, notation)[0]), FRACTION
     if isinstance(node.op, ast.Pow):
         return notation.power(_within(node.left, notation, ATOM), _part(node.right, notation)[0]), POWER
     if isinstance(node.op, ast.Mult):

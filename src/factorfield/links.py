@@ -90,26 +90,39 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False)
+class Inside:
+    """One block of the noise inside a window: `root` with the directions that its end sees taken out.
+
+    Kept as its two factors because the root is a triangle, which a file holds in half the space.
+    """
+
+    where: Indices  # rows and columns of the whole
+    root: Array
+    directions: Array  # orthonormal columns; none leave the root as it is
+
+    @property
+    def block(self) -> Array:
+        return self.root - (self.root @ self.directions) @ self.directions.T
+
+
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """A square matrix that is zero outside blocks, each on its own set of rows and columns."""
 
     size: int
-    parts: tuple[tuple[Indices, Array], ...]
+    parts: tuple[Inside, ...]
 
     def __matmul__(self, vector: Array) -> Array:
         result = np.zeros(self.size)
-        for where, block in self.parts:
-            result[where] = block @ vector[where]
+        for part in self.parts:
+            own = vector[part.where]
+            result[part.where] = part.root @ (own - part.directions @ (part.directions.T @ own))
         return result
-
-    @property
-    def T(self) -> Blocks:
-        return Blocks(self.size, tuple((where, block.T) for where, block in self.parts))
 
     def dense(self) -> Array:
         result = np.zeros((self.size, self.size))
-        for where, block in self.parts:
-            result[np.ix_(where, where)] = block
+        for part in self.parts:
+            result[np.ix_(part.where, part.where)] = part.block
         return result
 
 
@@ -171,7 +184,8 @@ def assembled(
         seen = inverse @ directions
         kick[np.ix_(s, s[: len(corner)])] = corner.T if few else 0.0
         outside[np.ix_(v, s[: directions.shape[1]])] = seen
-        inside.append((v, inverse - seen @ directions.T))
+        # in the order of a file's numbers: products of what was stored and loaded then round alike
+        inside.append(Inside(v, np.ascontiguousarray(inverse), np.ascontiguousarray(directions)))
     reduced = triangle(np.vstack(own))[:width]
     return Segment(
         slope, offset, Blocks(count, tuple(inside)), outside, Message(reduced[:, :-1], reduced[:, -1]), forward,

@@ -7,7 +7,7 @@ what was solved, how, by what and when.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,40 +17,72 @@ import numpy as np
 
 from factorfield.coefficients import Table
 from factorfield.domain import TIME
-from factorfield.problem import Condition, Equation, Initial, Observations, Problem
+from factorfield.problem import Condition, Equation, Initial, Observations, Problem, Unknown
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from factorfield.posterior import Posterior
 
 CONVENTIONS = "CF-1.11"
 AXES = {TIME: "T", "x": "X", "y": "Y", "z": "Z"}
 
 
 def described(field: xr.Dataset, problem: Problem) -> xr.Dataset:
-    """The field with CF names, units and axes; numbers and coordinates stay as they are."""
+    """The field with CF names and axes, and units where they are known; numbers and coordinates stay as they are."""
     found = field.copy()
-    of = ", ".join(problem.fields)
-    found["mean"].attrs = {"long_name": f"posterior mean of {of}", "units": _units(problem)}
-    found["std"].attrs = {"long_name": f"posterior standard deviation of {of}", "units": _units(problem)}
+    several = len(problem.fields) > 1
+    of = "" if several else f" of {problem.fields[0]}"
+    units = _units(problem, problem.fields)
+    found["mean"].attrs = {"long_name": f"posterior mean{of}", **units}
+    found["std"].attrs = {"long_name": f"posterior standard deviation{of}", **units}
     found["mean"].attrs["ancillary_variables"] = "std"  # CF's word for: that one is the uncertainty of this one
+    if several:
+        found["field"].attrs = {"long_name": "name of the field"}
     for key, text in (("truth", "exact or reference solution"), ("stored", "field stored in the data file")):
         if key in found:
-            found[key].attrs = {"long_name": f"{text}, {of}", "units": _units(problem), **found[key].attrs}
+            found[key].attrs = {"long_name": f"{text}, {', '.join(problem.fields)}", **units, **found[key].attrs}
     for name in problem.domain.names:
         letter = {"axis": AXES[name]} if name in AXES else {}
         label = "time" if name == TIME else f"{name} coordinate"
-        found[name].attrs = {"long_name": label, "units": _units(problem, name), **letter, **found[name].attrs}
+        found[name].attrs = {"long_name": label, **letter, **found[name].attrs, **_units(problem, [name])}
         found[name].encoding["_FillValue"] = None  # CF: coordinates have no missing values
     return found
 
 
-def _units(problem: Problem, axis: str | None = None) -> str:
-    """The units that the truth carries, of itself or of an axis; else numbers are numbers."""
-    if problem.truth is None:
-        return "1"
-    told = problem.truth.attrs if axis is None else problem.truth[axis].attrs
-    return str(told.get("units", "1"))
+def with_coefficients(field: xr.Dataset, posterior: Posterior) -> xr.Dataset:
+    """The posterior of unknown coefficients beside the field's, for readers without factorfield."""
+    problem, found = posterior.problem, field.copy()
+    for name, prior in problem.functions.items():
+        told = posterior.predict({axis: np.asarray(field[axis]) for axis in prior.over}, of=name)
+        for key, text in (("mean", "mean"), ("std", "standard deviation")):
+            said = {"long_name": f"posterior {text} of {name}", **_units(problem, [name])}
+            found[f"{name}_{key}"] = (told[key].dims, np.asarray(told[key]), said)
+    values = posterior.parameters()
+    if not values:
+        return found
+    found = found.assign_coords(coefficient=("coefficient", list(values), {"long_name": "name of the coefficient"}))
+    told_as = {
+        "mean": ("posterior mean", [v["mean"] for v in values.values()]),
+        "std": ("posterior standard deviation", [v["std"] for v in values.values()]),
+        "lower": ("lower end of the 90 % interval", [v["interval"][0] for v in values.values()]),
+        "upper": ("upper end of the 90 % interval", [v["interval"][1] for v in values.values()]),
+    }
+    for key, (text, numbers) in told_as.items():
+        said = {"long_name": f"{text} of the coefficient", **_units(problem, list(values))}
+        found[f"coefficient_{key}"] = ("coefficient", numbers, said)
+    units = [problem.units.get(name, "") for name in values]
+    if any(units):
+        found["coefficient_units"] = ("coefficient", units, {"long_name": "units of the coefficient"})
+    return found
+
+
+def _units(problem: Problem, names: Sequence[str]) -> dict[str, str]:
+    """The units that all these names share, as an attribute; nothing where that is not known."""
+    shared = {problem.units.get(name, "") for name in names}
+    told = shared.pop() if len(shared) == 1 else ""
+    return {"units": told} if told else {}
 
 
 def provenance(problem: Problem, settings: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
@@ -66,7 +98,8 @@ def provenance(problem: Problem, settings: Mapping[str, Any], versions: Mapping[
         "history": f"{now}: solved with {solved_by} by {method}, written by factorfield {__version__}",
         "equations": "\n".join(f"{e.text}{_trust(e)}" for e in problem.equations),
         "conditions": "\n".join(_text(condition, problem) for condition in problem.conditions) or "none",
-        "coefficients": "\n".join(f"{n} = {_value(value)}" for n, value in problem.parameters.items()) or "none",
+        "constants": "\n".join(f"{n} = {_value(value)}" for n, value in problem.constants.items()) or "none",
+        "prior": "\n".join(_prior(n, u) for n, u in {**problem.unknowns, **problem.functions}.items()) or "none",
         "method": method,
     }
     # of the model's points, and of the method's own draws; both are options that the settings tell in full
@@ -86,6 +119,12 @@ def _text(said: Condition, problem: Problem) -> str:
     if isinstance(said, Initial):
         return f"initially {said.text}{_trust(said)}"
     return f"{said.text} at {', '.join(f'{axis} = {value}' for axis, value in said.at.items())}{_trust(said)}"
+
+
+def _prior(name: str, unknown: Unknown) -> str:
+    """What was believed of a coefficient before anything was measured; the result is in coefficient_mean."""
+    over = f"({', '.join(unknown.over)})" if unknown.over else ""
+    return f"{name}{over} = {unknown.mean:g} +- {unknown.std:g}{', positive' if unknown.positive else ''}"
 
 
 def _value(value: Any) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from factorfield.coefficients import Table
 from factorfield.errors import ProblemError, expected, nearest
-from factorfield.formula import mathtext
+from factorfield.formula import mathtext, vanishing
 from factorfield.plotting_checks import coefficients, reliability, trace
-from factorfield.plotting_fields import cuts, fields, label, legend, line, maps, residual, slices
+from factorfield.plotting_fields import checked, cuts, fields, label, legend, line, maps, place, residual, slices
 from factorfield.plotting_graph import graph
 from factorfield.plotting_style import (
     BLUE,
@@ -24,7 +25,7 @@ from factorfield.plotting_style import (
     write_picture,
 )
 from factorfield.solution import Solution
-from factorfield.views import View, view
+from factorfield.views import View, check_of, view
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,19 +37,27 @@ __all__ = ["KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_c
 
 
 def summary(plt: Any, solution: Solution, shown: View) -> Any:
-    """Maps above, slices below, where one field over two axes leaves room for both; else the fields."""
+    """Maps above, slices below, where one field over two axes leaves room for both; else the fields.
+
+    Beside the maps of mean and std: the error where the truth is known, else the measurements against predictions.
+    """
     if len(shown.axes) != 2 or len(shown.names) > 1:
         return fields(plt, solution, shown)
     figure = plt.figure(figsize=(9.0, 5.6), constrained_layout=True)
-    grid = figure.add_gridspec(2, 3, height_ratios=[1.1, 1.0])
-    known = 2 + (shown.truth is not None)
-    maps(figure, [figure.add_subplot(grid[0, index]) for index in range(known)], solution, shown, 0)
+    check = check_of(solution, shown.names[0]) if shown.truth is None else None
+    count = 2 if shown.truth is None and check is None else 3  # panels above, of equal width
+    grid = figure.add_gridspec(2, 6, height_ratios=[1.1, 1.0])
+    wide = 6 // count
+    above = [figure.add_subplot(grid[0, wide * index : wide * (index + 1)]) for index in range(count)]
+    maps(figure, above, solution, shown, 0)
+    if check is not None:
+        checked(above[2], check, shown.names[0], solution.problem.units)
     below = []
-    for index, at in enumerate(cuts(shown, 3)):
-        below.append(figure.add_subplot(grid[1, index]))
-        line(below[-1], solution, shown, 0, at)
-        below[-1].set_title(", ".join(f"{label(name)} = {shown.axes[name][i]:.3g}" for name, i in at.items()))
-    below[0].set_ylabel(label(shown.names[0]))
+    for index, piece in enumerate(cuts(solution, shown, 3)):
+        below.append(figure.add_subplot(grid[1, 2 * index : 2 * (index + 1)]))
+        line(below[-1], solution, piece, 0)
+        below[-1].set_title(place(solution, piece))
+    below[0].set_ylabel(label(shown.names[0], solution.problem.units))
     legend(figure, below)
     return figure
 
@@ -89,8 +98,9 @@ def plot(
 
 def _title(solution: Solution) -> list[str]:
     """Equations and known constants, a line each."""
-    values = [f"{mathtext(name)} = {value:g}" for name, value in solution.problem.constants.items()]
-    texts = [mathtext(equation.text) for equation in solution.problem.equations]
+    constants = solution.problem.constants.items()
+    values = [f"{mathtext(name)} = {value:g}" for name, value in constants if not isinstance(value, Table)]
+    texts = [mathtext(vanishing(equation.text)) for equation in solution.problem.equations]
     return [*texts, *([f"({', '.join(values)})"] if values else [])]
 
 
@@ -117,15 +127,17 @@ def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str
                 )  # fmt: skip
             else:
                 panel.text(0.5, 0.5, "no std", ha="center", va="center", transform=panel.transAxes)
-            panel.set(xlabel=slow, ylabel=fast, title=f"{contender.method}: std")
+            units = contender.solution.problem.units
+            panel.set(xlabel=label(slow, units), ylabel=label(fast, units), title=f"{contender.method}: std")
             last = shown.sizes[slow] - 1
             for row, position in enumerate((0, last // 2, last)):
                 panel = panels[row + 1, column]
-                line(panel, contender.solution, view(contender.solution, shown), 0, {slow: position})
-                panel.set_title(f"${slow}$ = {float(shown[slow][position]):.3g}")
+                piece = view(contender.solution, shown).pick(**{slow: slice(position, position + 1)})
+                line(panel, contender.solution, piece, 0)
+                panel.set_title(place(contender.solution, piece))
         figure.legend(*panels[1, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4, frameon=False)
         if np.isfinite(top):
-            figure.colorbar(picture, ax=panels[0, :], shrink=0.9)
+            figure.colorbar(picture, cax=panels[0, -1].inset_axes([1.04, 0.0, 0.05, 1.0]))
         set_title(figure, _title(contenders[0].solution))
         write_picture(figure, target)
 

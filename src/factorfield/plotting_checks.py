@@ -41,7 +41,7 @@ def coefficients(plt: Any, solution: Solution, _: View) -> Any:
         panel.fill_between(x[inside], y[inside], color=BLUE, alpha=0.25, lw=0, label="90 % interval")
         panel.plot(x, y, color=BLUE, label="posterior")
         panel.plot(x, density(prior, x), color=GREY, ls="--", label="prior")
-        panel.set(xlabel=label(name), ylim=(0.0, None), yticks=[])
+        panel.set(xlabel=label(name, solution.problem.units), ylim=(0.0, None), yticks=[])
         panel.spines["left"].set_visible(False)
         panel.set_title(f"{after.mean:.4g} ± {after.std:.2g}")
     for panel in panels.ravel()[len(found) :]:
@@ -65,7 +65,7 @@ def trace(plt: Any, solution: Solution, _: View) -> Any:
         panels[0, -1].stairs(np.diff(edges), edges, baseline=None, color=BLUE, lw=1.4)
         lengths = np.diff(edges)
         scale = {"yscale": "log"} if lengths.max() > 30.0 * lengths.min() else {"ylim": (0.0, 1.1 * lengths.max())}
-        panels[0, -1].set(xlabel=label("t"), ylabel="length of the window", **scale)
+        panels[0, -1].set(xlabel=label("t", solution.problem.units), ylabel="length of the window", **scale)
         said = [f"{solution.trace[key]} {word}" for key, word in _COUNTS.items() if key in solution.trace]
         panels[0, -1].set_title(", ".join(said))
     return figure

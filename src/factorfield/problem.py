@@ -22,6 +22,7 @@ from factorfield.errors import AdviceWarning, expected
 from factorfield.noise import Noise, checked_noise
 from factorfield.parsing import RESERVED, names_in, parse_sides
 from factorfield.stencil import Stencil, average, difference
+from factorfield.units import checked_units, units_of_truth
 
 __all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
@@ -57,6 +58,7 @@ class Problem:
     parameters  {"b": 0.4}, ff.Unknown(1.0, 0.5), an unknown function ff.Unknown(1.0, 0.5, over="x"), or ff.Table
     conditions  [ff.Observations(...), ff.Initial(...), ff.Boundary(...)], may be empty
     truth       the known solution on a grid (xarray.DataArray), where there is one; `stored` a file's own field
+    units       {"x": "m", "t": "s", "u": "degC"}: text that labels pictures and files, and changes no number
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Problem:
         truth: Any = None,
         stored: Any = None,
         name: str = "",
+        units: Mapping[str, str] | None = None,
     ) -> None:
         self.domain = domain if isinstance(domain, Domain) else Domain(domain)
         self.equations = _as_equations(equation)
@@ -80,6 +83,8 @@ class Problem:
         texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
         known = [*self.parameters, *self.domain.names]
         self.fields = tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f]))
+        self.units = units_of_truth(truth, self.domain.names, self.fields)
+        self.units |= checked_units(units or {}, self.names)
         self.statements = self._equation_statements() + tuple(
             self._condition_statement(c, i) for i, c in enumerate(self.conditions)
         )
@@ -89,6 +94,11 @@ class Problem:
         used = {name for names in named for name in (*names, *(n.partition("_")[0] for n in names))}
         for name_ in sorted(set(self.parameters) - used):
             warnings.warn(f"parameter {name_!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Axes, fields and coefficients: all that may have units."""
+        return (*self.domain.names, *self.fields, *self.parameters)
 
     @property
     def unknowns(self) -> dict[str, Unknown]:

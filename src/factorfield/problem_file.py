@@ -28,6 +28,7 @@ from factorfield.noise import StudentT
 from factorfield.parsing import names_in, parse_sides
 from factorfield.problem import Problem, checked_parameters
 from factorfield.toml_lines import line_of
+from factorfield.units import checked_units
 
 LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
 MOST_BLAMED = 50  # conditions that are tried one by one to find the one at fault
@@ -64,9 +65,10 @@ def with_numbers(file: ProblemFile, numbers: Mapping[str, Any]) -> ProblemFile:
     if not numbers:
         return file
     parameters = {**problem.parameters, **numbers}
-    return replace(
-        file, problem=Problem(problem.equations, problem.domain, parameters, problem.conditions, name=problem.name)
+    changed = Problem(
+        problem.equations, problem.domain, parameters, problem.conditions, name=problem.name, units=problem.units
     )
+    return replace(file, problem=changed)
 
 
 def parse_problem(text: str, source: Path, allow_outside: bool = False) -> ProblemFile:
@@ -138,6 +140,9 @@ class _Reader:
         parameters = self._parameters(domain)
         conditions = self._conditions(domain, parameters, equations)
         problem = self._problem(equations, domain, parameters, conditions, name)
+        for key, unit in self.document.get("units", {}).items():
+            with self.at("units", key):
+                problem.units |= checked_units({key: unit}, problem.names)
         method = dict(self.document.get("method", {}))
         chosen = method.pop("name", None)
         if chosen == "chain" and "model" in self.document:

@@ -19,52 +19,60 @@
   function short(value) {
     if (value === 0) return "0";
     const size = Math.abs(value);
-    const text = size >= 1e4 || size < 1e-3 ? value.toExponential(1) : String(+value.toPrecision(3));
-    return text.replace("-", "−").replace(/\.0e/, "e").replace("e+", "e");
+    const text = size >= 1e5 || size < 1e-3 ? value.toExponential(3).replace(/\.?0+e/, "e") : String(+value.toPrecision(4));
+    return text.replace(/-/g, "−").replace("e+", "e");
   }
+  const italic = (name) => (name.length < 3 ? `<tspan font-style="italic">${escaped(name)}</tspan>` : escaped(name));
+  const labelled = (name, unit) => italic(name) + (unit ? ` (${escaped(unit)})` : "");
   function extent(values) {
     let low = Infinity, high = -Infinity;
     for (const v of values) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
     return low <= high ? [low, high] : [0, 1];
   }
-  function ticks(low, high, most) { // [position, text]: as many digits as the steps differ in
+  const order = (value) => Math.floor(Math.log10(value) + 1e-9);
+  function ticks(low, high, most) { // {marks: [position, text], factor}: as many digits as the steps differ in
     const rough = (high - low) / Math.max(most, 1), base = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 2.5, 5, 10].map((m) => m * base).find((s) => s >= rough * 0.999) || base * 10;
-    const found = [];
-    const largest = Math.max(Math.abs(low), Math.abs(high)), decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    const plain = largest < 1e4 && largest >= 1e-3, more = step / 10 ** Math.floor(Math.log10(step) + 1e-9) === 2.5 ? 1 : 0;
+    const largest = Math.max(Math.abs(low), Math.abs(high)), power = largest >= 1e4 || largest < 1e-3 ? order(largest) : 0;
+    const halves = Math.abs(step / 10 ** order(step) - 2.5) < 1e-6 ? 1 : 0;
+    const decimals = Math.min(Math.max(power - order(step) + halves, 0), 12), marks = [];
     for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) {
-      const text = plain ? (k * step).toFixed(step < 10 ? decimals + more : 0) : short(k * step);
-      found.push([k * step, k === 0 ? "0" : text.replace("-", "−")]);
+      marks.push([k * step, k === 0 ? "0" : (k * step / 10 ** power).toFixed(decimals).replace("-", "−")]);
     }
-    return found;
+    const raised = String(power).replace(/./g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"["0123456789-".indexOf(c)]);
+    return { marks, factor: power ? `×10${raised}` : "" };
   }
+  const DIGIT = 7.3; // pixels
+  const widest = (marks) => DIGIT * Math.max(1, ...marks.map(([, said]) => said.length));
 
   // -- a frame with axes; everything is drawn in the element's own pixels, so that text never shrinks
   function frame(element, xs, ys, labels, ratio, right) {
-    const width = Math.max(260, Math.floor(element.clientWidth || 600));
-    const left = 56, top = 10, bottom = 40, room = width - left - (right || 20); // half a number stands beyond the end
-    const high = Math.round(Math.min(room * ratio, 380)), inner = right ? Math.min(room, high / ratio) : room;
     let [x0, x1] = xs, [y0, y1] = ys;
     if (!(x1 > x0)) { x0 -= 0.5; x1 += 0.5; }
     if (!(y1 > y0)) { const reach = Math.abs(y0) || 1; y0 -= 0.05 * reach; y1 += 0.05 * reach; }
+    const width = Math.max(260, Math.floor(element.clientWidth || 600)), top = 22, bottom = 42;
+    const tall = (left) => Math.round(Math.min((width - left - (right || 20)) * ratio, 380));
+    const up = ticks(y0, y1, tall(60) / 40), left = 34 + widest(up.marks); // the label stands beyond the numbers
+    const room = width - left - (right || 20), high = tall(left); // half a number stands beyond the end
+    const inner = right ? Math.min(room, high / ratio) : room;
+    const across = ticks(x0, x1, inner / 65);
     const X = (v) => left + ((v - x0) / (x1 - x0)) * inner, Y = (v) => top + high - ((v - y0) / (y1 - y0)) * high;
     const parts = [];
     const text = (x, y, body, anchor, extra) =>
       parts.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" ${extra || ""}>${body}</text>`);
-    for (const [v, said] of ticks(x0, x1, inner / 65)) {
+    for (const [v, said] of across.marks) {
       parts.push(`<path d="M${X(v).toFixed(1)} ${top + high}v5" stroke="${BLACK}"/>`);
       text(X(v), top + high + 18, said, "middle");
     }
-    for (const [v, said] of ticks(y0, y1, high / 40)) {
+    for (const [v, said] of up.marks) {
       parts.push(`<path d="M${left} ${Y(v).toFixed(1)}h-5" stroke="${BLACK}"/>`);
       text(left - 8, Y(v) + 4, said, "end");
     }
     parts.push(`<path d="M${left} ${top}V${top + high}H${left + inner}" fill="none" stroke="${BLACK}"/>`);
-    text(left + inner / 2, top + high + 35, escaped(labels[0]), "middle",
-      `font-style="${labels[0].length < 3 ? "italic" : "normal"}"`);
-    text(13, top + high / 2, escaped(labels[1]), "middle",
-      `font-style="${labels[1].length < 3 ? "italic" : "normal"}" transform="rotate(-90 13 ${top + high / 2})"`);
+    text(left + inner / 2, top + high + 36, labels[0], "middle");
+    text(14, top + high / 2, labels[1], "middle", `transform="rotate(-90 14 ${top + high / 2})"`);
+    if (across.factor) text(left + inner, top + high + 36, across.factor, "end");
+    if (up.factor) text(left - 8, top - 8, up.factor, "start");
     const finish = (body, name) => {
       element.innerHTML = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${top + high + bottom}" ` +
         `role="img" aria-label="${escaped(name)}" font-size="12.5" fill="${BLACK}">${body}${parts.join("")}</svg>`;
@@ -109,14 +117,17 @@
     const box = (v) => { const [a, b] = extent(v); return [a - half(v), b + half(v)]; };
     const [xs, ys] = [box(spec.x), box(spec.y)];
     const ratio = spec.square ? (ys[1] - ys[0]) / (xs[1] - xs[0]) : 0.72;
-    const f = frame(element, xs, ys, spec.labels, Math.min(ratio, 1.2), 84);
+    const [low, high] = spec.limits, most = 6;
+    const scale = high > low ? ticks(low, high, most) : { marks: [[low, short(low)]], factor: "" };
+    const f = frame(element, xs, ys, spec.labels, Math.min(ratio, 1.2), 34 + Math.max(widest(scale.marks), 34));
     const picture = painted(spec.x.length, spec.y.length, spec.value, spec.kind, spec.limits);
     let body = `<image x="${f.left}" y="${f.top}" width="${f.inner}" height="${f.high}" preserveAspectRatio="none" ` +
       `href="${picture}"/>`;
     const bar = painted(1, 64, (_, j) => j / 63, spec.kind, [0, 1]), at = f.left + f.inner + 12;
     body += `<image x="${at}" y="${f.top}" width="12" height="${f.high}" preserveAspectRatio="none" href="${bar}"/>`;
-    const [low, high] = spec.limits;
-    for (const [v, said] of high > low ? ticks(low, high, f.high / 45) : [[low, short(low)]]) {
+    const said = [spec.unit && escaped(spec.unit), scale.factor].filter(Boolean).join(" ");
+    if (said) body += `<text x="${at + 12 + widest(scale.marks)}" y="${f.top - 8}" text-anchor="end">${said}</text>`;
+    for (const [v, said] of scale.marks) {
       const y = f.top + f.high - ((v - low) / (high - low || 1)) * f.high;
       body += `<text x="${at + 16}" y="${(y + 4).toFixed(1)}">${said}</text>`;
     }
@@ -163,13 +174,14 @@
     const [low, high] = extent(ends), room = 0.04 * (high - low);
     return [low - room, high + room];
   });
+  const axisLabel = (axis) => labelled(axis.name, axis.unit);
   const top = (values) => [0, extent(values)[1] || 1];
 
   function lines(element, n, k) { // one field along one axis
     const axis = space[0] || time, x = axis.values, m = part(mean[n], k), s = part(std[n], k);
     const seen = shown(field.names[n], k);
     const [low, high] = extent([...reach[n], ...seen.map((p) => p[2])]);
-    const f = frame(element, extent(x), [low, high], [axis.name, field.labels[n]], 0.5);
+    const f = frame(element, extent(x), [low, high], [axisLabel(axis), labelled(field.labels[n], field.units[n])], 0.5);
     let body = "";
     if (known(s)) body += area(f, x, m.map((v, i) => v - BAND * s[i]), m.map((v, i) => v + BAND * s[i]));
     body += curve(f, x, m, BLUE);
@@ -181,7 +193,7 @@
     f.finish(body, `${field.names[n]} along ${axis.name} with 90 % interval`);
   }
   function spreads(element, n) { // the std along the only axis
-    const axis = axes[0], f = frame(element, extent(axis.values), top(std[n]), [axis.name, "std"], 0.32);
+    const axis = axes[0], f = frame(element, extent(axis.values), top(std[n]), [axisLabel(axis), labelled("std", field.units[n])], 0.32);
     f.finish(curve(f, axis.values, std[n], BLUE), `std of ${field.names[n]}`);
   }
   function mapped(n, kind) { // values of a map and the limits of its colours, the same at all times
@@ -193,14 +205,14 @@
   function overview(element, n, kind, k) { // over time and space
     const [values, limits] = mapped(n, kind);
     heat(element, { x: time.values, y: space[0].values, value: (i, j) => values[i * size + j], limits, kind,
-      labels: ["t", space[0].name], name: `${kind} of ${field.names[n]} over t and ${space[0].name}`,
+      unit: field.units[n], labels: [axisLabel(time), axisLabel(space[0])], name: `${kind} of ${field.names[n]} over t and ${space[0].name}`,
       mark: time.values[k] });
   }
   function plane(element, n, kind, k) { // over two axes of space
     const [all, limits] = mapped(n, kind), values = part(all, k), [a, b] = space;
     const points = kind === "mean" ? shown(field.names[n], k).map(([p, i]) => [p[a.name][i], p[b.name][i]]) : [];
     heat(element, { x: a.values, y: b.values, value: (i, j) => values[i * b.values.length + j], limits, kind, points,
-      labels: [a.name, b.name], square: true, name: `${kind} of ${field.names[n]}` });
+      unit: field.units[n], labels: [axisLabel(a), axisLabel(b)], square: true, name: `${kind} of ${field.names[n]}` });
   }
 
   function draw(k) {
@@ -223,7 +235,7 @@
 
   // -- coefficients and calibration
   function coefficient(element, c) {
-    const f = frame(element, extent(c.x), [0, 1.05 * extent(c.after)[1]], [c.name, "density"], 0.55);
+    const f = frame(element, extent(c.x), [0, 1.05 * extent(c.after)[1]], [labelled(c.name, c.unit), "density"], 0.55);
     const inside = c.x.map((_, i) => i).filter((i) => c.x[i] >= c.interval[0] && c.x[i] <= c.interval[1]);
     const x = inside.map((i) => c.x[i]), y = inside.map((i) => c.after[i]);
     f.finish(area(f, x, y.map(() => 0), y) + curve(f, c.x, c.after, BLUE) + curve(f, c.x, c.prior, GREY, true),
@@ -257,8 +269,8 @@
     at = k;
     if (slider) {
       slider.value = String(k);
-      said.textContent = short(time.values[k]);
-      slider.setAttribute("aria-valuetext", `t = ${short(time.values[k])}`);
+      said.textContent = short(time.values[k]) + (time.unit ? ` ${time.unit}` : "");
+      slider.setAttribute("aria-valuetext", `t = ${said.textContent}`);
     }
     draw(k);
   }

@@ -18,11 +18,22 @@ from typing import Any
 
 import numpy as np
 
+from factorfield.coefficients import Table
 from factorfield.domain import Periodic
 from factorfield.errors import expected
 from factorfield.files import complete
-from factorfield.formula import MathML, mathml, symbol
+from factorfield.formula import mathml, vanishing
 from factorfield.problem import Problem, Statement
+from factorfield.report_conditions import (
+    TOO_FAR,
+    contradicted,
+    misfit,
+    place_text,
+    sigma_text,
+    statement_text,
+    symbolic,
+    written,
+)
 from factorfield.report_data import frame_count, page_data
 from factorfield.solution import Solution, check_writable
 from factorfield.version import __version__
@@ -45,6 +56,11 @@ MEANING = {  # of solution.settings: what was chosen, and from what
     "factorisations": "Matrix factorisations that were needed.",
     "collocation": "Points per axis at which the equation is asked to hold: twice the features.",
     "path": "The linear algebra that the conditioning of the problem asked for.",
+}
+STATUS = {
+    "converged": "Converged: the method came to rest, and going on would change the result little.",
+    "max-iterations": "Not finished: the limit of iterations came first, and the result may still change.",
+    "diverged": "Diverged: nothing on this page can be trusted.",
 }
 TIMINGS = {"choose": "choosing modes and noise", "solve": "solving, all choices included"}
 
@@ -115,39 +131,46 @@ def _digest(text: str) -> str:
 
 
 def _first(solution: Solution) -> str:
-    """Status and warnings."""
+    """Status and warnings: in plain words, the method's own ones smaller."""
     status = solution.status
     parts = [
-        f'<div class="status {escape(str(status))}" role="status"><strong>{escape(str(status).capitalize())}.</strong> '
-        f"{escape(status.help[:1].upper() + status.help[1:])}.</div>"
+        f'<div class="status {escape(str(status))}" role="status"><strong>{STATUS[str(status)]}</strong>'
+        f'<p class="quiet">{escape(status.help[:1].upper() + status.help[1:])}.</p></div>'
     ]
-    if solution.warnings:
-        items = "".join(f"<li>{escape(text)}</li>" for text in solution.warnings)
-        count = len(solution.warnings)
+    told = [*contradicted(solution), *(solution.warnings or ())]
+    if told:
+        items = "".join(f"<li>{escape(text)}</li>" for text in told)
         parts.append(
-            f'<div class="warnings"><strong>{count} warning{"s" if count > 1 else ""}</strong><ul>{items}</ul></div>'
+            f'<div class="warnings"><strong>{len(told)} warning{"s" if len(told) > 1 else ""}</strong>'
+            f"<ul>{items}</ul></div>"
         )
-    else:
+    if not solution.warnings and not told:
         said = "No warnings were given." if solution.warnings is not None else "The file does not tell of warnings."
         parts.append(f'<p class="quiet">{said}</p>')
     return "\n".join(parts)
 
 
 def _problem(problem: Problem) -> str:
-    equations = "".join(
-        f"<p>{mathml(e.text if '=' in e.text else e.text + ' = 0', display=True)}</p>" for e in problem.equations
-    )
+    equations = "".join(f"<p>{mathml(vanishing(e.text), display=True)}</p>" for e in problem.equations)
     rows = []
     for name in problem.domain.names:
         axis = problem.domain[name]
         kind = ", periodic" if isinstance(axis, Periodic) else ""
-        rows.append([_symbol(name), f"from {axis.lower:g} to {axis.upper:g}{kind}"])
+        rows.append([symbolic(name), f"from {axis.lower:g} to {axis.upper:g}{_unit(problem, name)}{kind}"])
+    rows += [[symbolic(name), f"field, in{_unit(problem, name)}"] for name in problem.fields if name in problem.units]
     for name, value in problem.constants.items():
-        rows.append([_symbol(name), f"= {value:g}, known"])
-    for name, prior in problem.unknowns.items():
+        known = f"a table over {', '.join(value.axes)}" if isinstance(value, Table) else f"= {value:g}"
+        rows.append([symbolic(name), f"{known}{_unit(problem, name)}, known"])
+    for name, prior in {**problem.unknowns, **problem.functions}.items():
         kind = ", positive" if prior.positive else ""
-        rows.append([_symbol(name), f"unknown; prior {prior.mean:g} &#177; {prior.std:g}{kind}"])
+        over = f", a function of {', '.join(prior.over)}" if prior.over else ""
+        said = f"unknown{over}; prior {prior.mean:g} &#177; {prior.std:g}{_unit(problem, name)}{kind}"
+        rows.append([symbolic(name), said])
     return _section("Problem", f'<div class="formulas">{equations}</div>', _table(["symbol", "meaning"], rows))
+
+
+def _unit(problem: Problem, name: str) -> Cell:
+    return f" {escape(problem.units[name])}" if name in problem.units else ""
 
 
 def _data(solution: Solution) -> str:
@@ -155,8 +178,8 @@ def _data(solution: Solution) -> str:
     chosen = dict(solution.settings.get("sigma") or [])
     rows = [
         [
-            _statement_text(statement), _where(statement), str(len(statement.target)) if statement.points else "",
-            _sigma(statement, chosen), _misfit(solution, statement, chosen),
+            statement_text(statement), place_text(statement), str(len(statement.target)) if statement.points else "",
+            sigma_text(statement, chosen), _distance(solution, statement, chosen),
         ]
         for statement in solution.problem.statements if kind_of(statement) != "equation"
     ]  # fmt: skip
@@ -168,6 +191,11 @@ def _data(solution: Solution) -> str:
     return _section("Data and conditions", body, f'<p class="quiet">{note}</p>' if rows else "")
 
 
+def _distance(solution: Solution, statement: Statement, chosen: Mapping[str, float]) -> Cell:
+    found = misfit(solution, statement, chosen)
+    return "" if found is None else f"<strong>{written(found)}</strong>" if found > TOO_FAR else written(found)
+
+
 def _field(shown: View, frames: int, measured: bool) -> str:
     """Places for the script to draw into: lines, maps over time, or maps over the plane."""
     dimensions, fields = len(shown.axes), range(len(shown.names))
@@ -175,7 +203,7 @@ def _field(shown: View, frames: int, measured: bool) -> str:
     legend = ["mean", "band", *["truth"] * (shown.truth is not None), *["data"] * measured]
     main, side = [], []
     for n in fields:
-        name = _symbol(shown.names[n])
+        name = symbolic(shown.names[n])
         if shape == "overview":
             main.append(_figure("lines", f"{name} with its 90 % interval", n))
         if dimensions == 1:
@@ -211,8 +239,8 @@ def _spread_text(shown: View) -> str:
     typical, most = float(shown.std.mean()), float(shown.std.max())
     size = float(np.sqrt(np.mean(shown.mean**2))) or 1.0
     return (
-        f"<p>The standard deviation is {_number(typical)} on average and {_number(most)} at most; the field's own root "
-        f"mean square is {_number(size)}.</p>"
+        f"<p>The standard deviation is {written(typical)} on average and {written(most)} at most; the field's own root "
+        f"mean square is {written(size)}.</p>"
     )
 
 
@@ -224,11 +252,15 @@ def _coefficients(solution: Solution) -> str:
     for index, (name, values) in enumerate(found.items()):
         prior, (low, high) = solution.problem.unknowns[name], values["interval"]
         rows.append(
-            [_symbol(name), _number(values["mean"], 5), _number(values["std"]),
-             f"{_number(low, 5)} to {_number(high, 5)}", f"{prior.mean:g} &#177; {prior.std:g}"]
+            [symbolic(name), written(values["mean"], 5), written(values["std"]),
+             f"{written(low, 5)} to {written(high, 5)}", f"{prior.mean:g} &#177; {prior.std:g}",
+             escape(solution.problem.units.get(name, ""))]
         )  # fmt: skip
-        pictures.append(_figure("coefficient", f"posterior of {_symbol(name)}", index))
-    table = _table(["coefficient", "mean", "std", "90 % interval", "prior"], rows, numbers=(1, 2))
+        pictures.append(_figure("coefficient", f"posterior of {symbolic(name)}", index))
+    header = ["coefficient", "mean", "std", "90 % interval", "prior", "units"]
+    if not set(found) & set(solution.problem.units):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    table = _table(header, rows, numbers=(1, 2))
     legend = _legend(["posterior", "band", "prior"])
     return _section("Coefficients", table, legend, f'<div class="panels">{"".join(pictures)}</div>')
 
@@ -244,7 +276,7 @@ def _calibration(shown: View) -> str:
         "max_error": "largest error",
         "crps": "continuous ranked probability score", "nll": "negative log density, mean", "mean_std": "mean std",
     }  # fmt: skip
-    rows = [[text, _number(scores[key])] for key, text in labels.items()]
+    rows = [[text, written(scores[key])] for key, text in labels.items()]
     rows += [
         [f"{level} % intervals that hold the truth", f"{100 * scores[f'coverage{level}']:.1f} %"]
         for level in (50, 90, 95)
@@ -268,9 +300,9 @@ def _settings(solution: Solution) -> str:
 
 
 def _timings(solution: Solution) -> str:
-    rows = [[TIMINGS.get(name, escape(name)), f"{_number(value)} s"] for name, value in solution.timings.items()]
+    rows = [[TIMINGS.get(name, escape(name)), f"{written(value)} s"] for name, value in solution.timings.items()]
     counts = {name: value for name, value in solution.trace.items() if isinstance(value, int | float)}
-    rows += [[escape(name.replace("_", " ")), _number(value, 6)] for name, value in counts.items()]
+    rows += [[escape(name.replace("_", " ")), written(value, 6)] for name, value in counts.items()]
     return _section("Work", _table(["", ""], rows, numbers=(1,)))
 
 
@@ -312,64 +344,13 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Seque
     return f'<div class="scroll"><table{stacked}>{shown}<tbody>{body}</tbody></table></div>'
 
 
-def _symbol(name: str) -> str:
-    return MathML().whole(symbol(name, MathML()), False)
-
-
-def _number(value: float, digits: int = 3) -> str:
-    return "-" if value != value else escape(f"{float(value):.{digits}g}")
-
-
 def _value(key: str, value: Any) -> Cell:
     if key == "windows" and isinstance(value, Sequence):
         return f"{len(value) - 1} windows"
     if key == "sigma":
-        return "<br>".join(f"{escape(str(name))}: {_number(number)}" for name, number in value)
+        return "<br>".join(f"{escape(str(name))}: {written(number)}" for name, number in value)
     if isinstance(value, Mapping):
         return ", ".join(f"{escape(str(name))}: {_value('', one)}" for name, one in value.items()) or "-"
     if isinstance(value, float):
-        return _number(value, 4)
+        return written(value, 4)
     return escape(str(value)) if value not in (None, "") else "-"
-
-
-# -- conditions in words
-
-
-def _statement_text(statement: Statement) -> Cell:
-    text = statement.relation.text
-    return mathml(text) if "=" in text or statement.points is not None else mathml(f"{text} = 0")
-
-
-def _where(statement: Statement) -> Cell:
-    if statement.points is None:
-        return "at " + ", ".join(f"{_symbol(name)} = {value:g}" for name, value in (statement.face or {}).items())
-    parts = []
-    for name, x in statement.points.items():
-        low, high = float(x.min()), float(x.max())
-        parts.append(f"{_symbol(name)} = {low:.4g}" if low == high else f"{_symbol(name)} from {low:.3g} to {high:.3g}")
-    return ", ".join(parts)
-
-
-def _used_sigma(statement: Statement, chosen: Mapping[str, float]) -> float | None:
-    if statement.sigma is None:
-        return chosen.get(statement.name)
-    return float(np.sqrt(np.mean(np.square(statement.sigma))))
-
-
-def _sigma(statement: Statement, chosen: Mapping[str, float]) -> Cell:
-    used = _used_sigma(statement, chosen)
-    if used is None:
-        return "by the model"
-    if statement.sigma is None:
-        return f"{_number(used)} (chosen)"
-    low, high = float(np.min(statement.sigma)), float(np.max(statement.sigma))
-    return _number(low) if low == high else f"{_number(low)} to {_number(high)}"
-
-
-def _misfit(solution: Solution, statement: Statement, chosen: Mapping[str, float]) -> Cell:
-    used = _used_sigma(statement, chosen) if statement.sigma is None else statement.sigma
-    if statement.points is None or used is None:
-        return ""
-    seen = solution.posterior.predict(statement.points, statement.relation.text, points=True)
-    distance = (np.asarray(seen["mean"], float) - statement.target) / used
-    return _number(float(np.sqrt(np.mean(distance**2))))

@@ -41,10 +41,15 @@ def thinned(shown: View) -> View:
 
 
 def field_data(solution: Solution, shown: View) -> dict[str, Any]:
+    units = solution.problem.units
     return {
         "names": list(shown.names),
         "labels": [plain(name) for name in shown.names],
-        "axes": [{"name": name, "values": [float(f"{v:.7g}") for v in x]} for name, x in shown.axes.items()],
+        "units": [units.get(name, "") for name in shown.names],
+        "axes": [
+            {"name": name, "unit": units.get(name, ""), "values": [float(f"{v:.7g}") for v in x]}
+            for name, x in shown.axes.items()
+        ],
         "mean": [packed(values) for values in shown.mean],
         "std": [packed(values) for values in shown.std],
         "truth": None if shown.truth is None else [packed(values) for values in shown.truth],
@@ -67,8 +72,8 @@ def coefficient_data(solution: Solution) -> list[dict[str, Any]]:
         x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
         x = x[x > 0.0] if prior.positive else x
         entries.append(
-            {"name": plain(name), "x": rounded(x), "after": rounded(density(after, x)),
-             "prior": rounded(density(prior, x)), "interval": rounded(interval)}
+            {"name": plain(name), "unit": solution.problem.units.get(name, ""), "x": rounded(x),
+             "after": rounded(density(after, x)), "prior": rounded(density(prior, x)), "interval": rounded(interval)}
         )  # fmt: skip
     return entries
 

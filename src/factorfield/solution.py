@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield import chain_posterior, metadata, threads
-from factorfield.coefficients import Table
-from factorfield.domain import Domain, Interval, Periodic
 from factorfield.errors import ProblemError, expected, recorded
 from factorfield.files import complete
-from factorfield.noise import noise_from_spec, noise_spec
 from factorfield.posterior import GaussianPosterior, Posterior
-from factorfield.problem import Boundary, Condition, Equation, Initial, Observations, Problem, Unknown
+from factorfield.problem import Condition, Problem
+from factorfield.problem_text import problem_from_spec, problem_spec
 from factorfield.representation import Representation
 from factorfield.sampled import SampledPosterior
 from factorfield.version import __version__, versions
@@ -34,7 +32,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # files of version 1 are read too
+SMALLER = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless
+MANY = 0.75  # numbers that are not zero: above this share compression costs time and saves nothing
 OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 HELP = {
     "converged": "the method met its own criterion",
@@ -120,7 +120,7 @@ class Solution:
         added = list(more) if isinstance(more, Sequence) else [more]
         problem = Problem(
             known.equations, known.domain, known.parameters, [*known.conditions, *added],
-            truth=known.truth, stored=known.stored, name=known.name,
+            truth=known.truth, stored=known.stored, name=known.name, units=known.units,
         )  # fmt: skip
         with recorded() as advice:
             solution = self.resume(problem)
@@ -131,11 +131,9 @@ class Solution:
         problem = self.problem
         if problem.truth is not None:
             return {name: np.asarray(problem.truth[name], float) for name in problem.domain.names}
-        count = {1: 512, 2: 128}.get(len(problem.domain.names), 48)
-        return {
-            name: axis.cells(count) if isinstance(axis, Periodic) else np.linspace(axis.lower, axis.upper, count)
-            for name, axis in ((n, problem.domain[n]) for n in problem.domain.names)
-        }
+        count = {1: 512, 2: 128}.get(len(problem.domain.names), 49)  # quarters of 48 are round
+        axes = {name: problem.domain[name] for name in problem.domain.names}
+        return {name: np.linspace(axis.lower, axis.upper, count) for name, axis in axes.items()}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to `path` (NetCDF); the file appears complete or not at all."""
@@ -186,16 +184,20 @@ def _write(solution: Solution, path: Path) -> None:
     }
     if solution.warnings is not None:
         field.attrs["warnings"] = json.dumps(solution.warnings)
-    data = {key: _with_dims(key, values) for key, values in {**arrays, **columns, **posterior.arrays()}.items()}
+    stored = {key: (_own_dims(key, values), values) for key, values in {**arrays, **posterior.arrays()}.items()}
+    stored |= {key: (_column_dims(key, values), values) for key, values in columns.items()}
     for key, values in (("truth", posterior.problem.truth), ("stored", posterior.problem.stored)):
         if values is not None:
             field[key] = values
-    field = metadata.described(field, posterior.problem)
-    posterior_group = xr.Dataset(data)
+    field = metadata.described(metadata.with_coefficients(field, posterior), posterior.problem)
+    posterior_group = xr.Dataset(stored)
+    encoding = {
+        key: SMALLER for key, (_, values) in stored.items() if np.count_nonzero(values) < MANY * np.size(values)
+    }
     _reserve(path, field.nbytes + posterior_group.nbytes)
     try:
         field.to_netcdf(path, engine="h5netcdf", mode="w")
-        posterior_group.to_netcdf(path, engine="h5netcdf", mode="a", group="posterior")
+        posterior_group.to_netcdf(path, engine="h5netcdf", mode="a", group="posterior", encoding=encoding)
     except RuntimeError as problem:  # HDF5's word for a disk that filled up meanwhile
         raise OSError(errno.EIO, "writing failed", str(path)) from problem
 
@@ -212,8 +214,15 @@ def _reserve(path: Path, size: int) -> None:
                 raise OSError(problem.errno, problem.strerror, path.name) from None
 
 
-def _with_dims(name: str, values: Array) -> tuple[tuple[str, ...], Array]:
-    return tuple(f"{name}_{axis}" for axis in range(np.ndim(values))), values
+def _own_dims(name: str, values: Array) -> tuple[str, ...]:
+    return tuple(f"{name}_{axis}" for axis in range(np.ndim(values)))
+
+
+def _column_dims(name: str, values: Array) -> tuple[str, ...]:
+    """Columns of the same measurements share one dimension, so that a reader may treat them as a table."""
+    condition = name.partition("_")[0]
+    shared = name.startswith("condition") and np.ndim(values) == 1 and np.size(values) > 1
+    return (f"{condition}_point",) if shared else _own_dims(name, values)
 
 
 def _json(values: Mapping[str, Any]) -> str:
@@ -270,75 +279,3 @@ def load(path: str | os.PathLike[str]) -> Solution:
     return Solution(
         posterior, status, trace, timings, settings, None, None if told is None else tuple(told), made_by
     )  # fmt: skip
-
-
-# -- problems as text and arrays
-
-
-def problem_spec(problem: Problem) -> tuple[dict[str, Any], dict[str, Array]]:
-    columns: dict[str, Array] = {}
-    conditions: list[dict[str, Any]] = []
-    for index, condition in enumerate(problem.conditions):
-        if isinstance(condition, Observations):
-            for key, values in condition.columns.items():
-                columns[f"condition{index}_{key}"] = np.asarray(values, float)
-            entry: dict[str, Any] = {
-                "kind": "observations", "of": condition.of, "columns": list(condition.columns),
-                "noise": noise_spec(condition.noise), "average": list(condition.average),
-            }  # fmt: skip
-            for key, widths in condition.average.items():
-                columns[f"condition{index}_average_{key}"] = np.asarray(widths, float)
-            if condition.sigma is not None:
-                columns[f"condition{index}.sigma"] = np.asarray(condition.sigma, float)
-        elif isinstance(condition, Initial):
-            entry = {"kind": "initial", "text": condition.text, "sigma": condition.sigma}
-        else:
-            at = {name: np.asarray(value, float).tolist() for name, value in condition.at.items()}
-            entry = {"kind": "boundary", "text": condition.text, "at": at, "sigma": condition.sigma}
-        conditions.append(entry)
-    spec = {
-        "name": problem.name,
-        "equations": [{"text": e.text, "sigma": e.sigma} for e in problem.equations],
-        "domain": {
-            name: [type(problem.domain[name]).__name__, problem.domain[name].lower, problem.domain[name].upper]
-            for name in problem.domain.names
-        },
-        "parameters": {name: _parameter_spec(name, value, columns) for name, value in problem.parameters.items()},
-        "conditions": conditions,
-    }
-    return spec, columns
-
-
-def _parameter_spec(name: str, value: float | Unknown | Table, columns: dict[str, Array]) -> Any:
-    if isinstance(value, Unknown):
-        return asdict(value)
-    if isinstance(value, Table):
-        columns |= {f"table_{name}_{axis}": x for axis, x in (*value.axes.items(), ("value", value.value))}
-        return {"table": list(value.axes)}
-    return value
-
-
-def _parameter_from_spec(name: str, spec: Any, arrays: Mapping[str, Array]) -> float | Unknown | Table:
-    if isinstance(spec, Mapping) and "table" in spec:
-        return Table(**{axis: arrays[f"table_{name}_{axis}"] for axis in (*spec["table"], "value")})
-    return Unknown(**spec) if isinstance(spec, Mapping) else spec
-
-
-def problem_from_spec(spec: Mapping[str, Any], arrays: Mapping[str, Array], truth: Any, stored: Any) -> Problem:
-    kinds = {"Periodic": Periodic, "Interval": Interval}
-    domain = Domain({name: kinds[kind](lower, upper) for name, (kind, lower, upper) in spec["domain"].items()})
-    parameters = {name: _parameter_from_spec(name, value, arrays) for name, value in spec["parameters"].items()}
-    conditions: list[Condition] = []
-    for index, entry in enumerate(spec["conditions"]):
-        if entry["kind"] == "observations":
-            columns = {key: arrays[f"condition{index}_{key}"] for key in entry["columns"]}
-            sigma = arrays.get(f"condition{index}.sigma")
-            average = {axis: arrays[f"condition{index}_average_{axis}"] for axis in entry.get("average", ())}
-            noise = noise_from_spec(entry.get("noise", "gaussian"))
-            conditions.append(Observations(sigma=sigma, of=entry["of"], noise=noise, average=average, **columns))
-        elif entry["kind"] == "initial":
-            conditions.append(Initial(entry["text"], entry["sigma"]))
-        else:
-            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"]))
-    equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
-    return Problem(equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"])

@@ -73,6 +73,17 @@ def view(solution: Solution, shown: xr.Dataset | None = None) -> View:
     )  # fmt: skip
 
 
+def cut(solution: Solution, shown: View, at: Mapping[str, float]) -> View:
+    """A view at one position of some axes: predicted just there, unless that would lose the truth on its grid."""
+    nearest = {name: int(np.abs(shown.axes[name] - value).argmin()) for name, value in at.items()}
+    on_grid = all(np.isclose(shown.axes[name][index], at[name], rtol=1e-9) for name, index in nearest.items())
+    if on_grid or shown.truth is not None:
+        return shown.pick(**{name: slice(index, index + 1) for name, index in nearest.items()})
+    grid: dict[str, Any] = {**shown.axes, **{name: [value] for name, value in {**at, **shown.fixed}.items()}}
+    of = shown.names[0] if len(shown.names) == 1 else None
+    return view(solution, solution.posterior.predict(grid, of))
+
+
 def residuals(solution: Solution, most: int = 128) -> View:
     """Left minus right side of every equation over the domain."""
     grid, fixed = _looking(solution)
@@ -122,9 +133,19 @@ class Data:
 
     def near(self, **where: tuple[float, float]) -> Data:
         """The data within a distance of a position along some axes: near(t=(0.5, 0.01))."""
+        return self._some(self._within(where))
+
+    def between(self, inner: Mapping[str, tuple[float, float]], outer: Mapping[str, tuple[float, float]]) -> Data:
+        """The data that are near by one measure and not by another."""
+        return self._some(self._within(outer) & ~self._within(inner))
+
+    def _within(self, where: Mapping[str, tuple[float, float]]) -> NDArray[np.bool_]:
         kept = np.ones(len(self.values), bool)
         for name, (position, distance) in where.items():
             kept &= np.abs(self.points[name] - position) <= distance
+        return kept
+
+    def _some(self, kept: NDArray[np.bool_]) -> Data:
         return Data(self.field, {name: x[kept] for name, x in self.points.items()}, self.values[kept])
 
 
@@ -136,6 +157,30 @@ def data_of(problem: Problem) -> list[Data]:
         if values is not None and statement.points is not None:
             found.append(Data(statement.relation.fields[0], statement.points, values))
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """Measured values of a field beside what the solution expects a measurement there to be, and how far off."""
+
+    measured: Array
+    mean: Array
+    std: Array  # of a new measurement: the field's and the noise's together
+
+
+def check_of(solution: Solution, field: str) -> Check | None:
+    """All values of a field that were measured at points; None where there are none, or no std to judge them by."""
+    chosen = dict(solution.settings.get("sigma") or [])
+    found = []
+    for statement in solution.problem.statements:
+        sigma = chosen.get(statement.name) if statement.sigma is None else statement.sigma
+        if statement.points is None or statement.stencil or statement.relation.text != field or sigma is None:
+            continue
+        seen = solution.posterior.predict(statement.points, field, points=True)
+        spread = np.hypot(np.asarray(seen["std"], float), sigma)
+        found.append(np.stack([statement.target, np.asarray(seen["mean"], float), spread]))
+    together = np.concatenate(found, axis=1) if found else np.zeros((3, 0))
+    return Check(*together) if together.size and np.all(np.isfinite(together)) else None
 
 
 def _in_field_units(statement: Statement) -> Array | None:
