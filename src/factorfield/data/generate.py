@@ -34,7 +34,7 @@ def generate(
     import h5py
 
     if equation not in FRAMES:
-        raise expected(f"an equation among {', '.join(FRAMES)}", equation, nearest(equation, FRAMES))
+        raise expected(f"an equation among {', '.join(FRAMES)}", equation, nearest(equation, FRAMES, "'advection'"))
     missing = set(ATTRIBUTES[equation]) ^ set(physics)
     if missing:
         names = ", ".join(ATTRIBUTES[equation])
