@@ -16,7 +16,7 @@ import xarray as xr
 import factorfield as ff
 from factorfield import methods, schema
 from factorfield.cli_files import templates
-from factorfield.estimate import built, estimate
+from factorfield.estimate import built, estimate, speed
 from factorfield.problem_file import schema_text
 from factorfield.solution import problem_spec
 from factorfield.toml_lines import line_of
@@ -101,6 +101,20 @@ def test_every_template_is_described_with_a_sensible_cost() -> None:
         needs = estimate(file.problem, file.method, file.options, file.model)
         assert 10 < needs.weights < needs.factors and needs.memory >= 8 * needs.weights * needs.factors
         assert 0 < needs.seconds < 100
+
+
+def test_the_speed_is_that_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads of a busy machine spin on a small product: it seemed hundreds of times slower than it is."""
+    from threadpoolctl import threadpool_info
+
+    used: list[int] = []
+
+    def watched() -> float:
+        used.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return float(len(used))
+
+    monkeypatch.setattr("factorfield.estimate.time.perf_counter", watched)
+    assert speed(size=8, repeats=1) > 0 and set(used) == {1}
 
 
 # -- the schema
