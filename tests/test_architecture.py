@@ -32,7 +32,8 @@ LEVELS = [
     {"plotting", "plotting_style", "plotting_fields", "plotting_checks", "plotting_graph", "report", "report_data"},
     {"experiments"},
     {"cli_output"},
-    {"cli_data", "cli_files", "cli_reproduce", "cli_pictures"},
+    {"cli_problems"},
+    {"cli_data", "cli_files", "cli_reproduce", "cli_pictures", "cli_compare"},
     {"cli"},
     {"__main__"},
 ]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 FORMAT_VERSION = 1
+RESULT_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5")
 OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 HELP = {
     "converged": "the method met its own criterion",
@@ -139,10 +140,19 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to `path` (NetCDF); the file appears complete or not at all."""
-        target = check_writable(path)
+        target = check_result(path)
         with complete(target) as part:
             _write(self, part)
         return target
+
+
+def check_result(path: str | os.PathLike[str]) -> Path:
+    """Refuse a result that cannot be written, or whose name says that it is something else: a problem file, a table."""
+    target = Path(path)
+    if target.suffix.lower() not in RESULT_ENDINGS and not target.is_dir():
+        known = ", ".join(RESULT_ENDINGS)
+        raise expected(f"a result file ending in one of {known}", target.name, f"{target.stem or 'run'}.nc")
+    return check_writable(target)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -230,6 +240,9 @@ def load(path: str | os.PathLike[str]) -> Solution:
     import xarray as xr
 
     source = Path(path).expanduser()
+    if source.suffix.lower() == ".toml":
+        attempt = f"factorfield solve {path} --out {source.with_suffix('.nc').name}"
+        raise expected("a file written by solution.save", f"the problem file {source.name}", attempt)
     if not source.is_file():
         raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
     try:
