@@ -107,6 +107,7 @@ CASES = [
     line("a PDEBench file that is none", "data", "audit", "a.hdf5", a__hdf5="text"),
     line("rows that are no numbers", "data", "audit", "a.hdf5", "--rows", "a,b", a__hdf5="text"),
     line("data for an unknown equation", "data", "generate", "hoat", "--out", "a.hdf5"),
+    line("data under another name", "data", "generate", "advection", "--out", "a.toml", "--set", "b=1"),
     line("no rows of data", "data", "generate", "advection", "--out", "a.hdf5", "--rows", "0", "--set", "b=1"),
     line("text for a coefficient of data", "data", "generate", "advection", "--out", "a.hdf5", "--set", "b=fast"),
     line("an unknown published file", "data", "fetch", "nothing.hdf5"),

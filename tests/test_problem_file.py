@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,13 @@ def test_methods_and_their_options_are_those_of_the_schema() -> None:
         method = getattr(importlib.import_module(module), name)()
         fields |= {field.name for field in dataclasses.fields(method)}
     assert set(options) - {"name"} == fields - {"activation", "store", "start"}  # no paths, no objects
+
+
+def test_the_page_names_every_key() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "problem-files.md").read_text()
+    table = page.partition("## Every key")[2].partition("In Python")[0]
+    for key in {key for node in every_schema(SCHEMA) for key in node.get("properties", {})}:
+        assert re.search(rf"\b{key}\b", table), key
 
 
 def test_a_misspelt_or_mistyped_option_of_a_method_is_an_error() -> None:

@@ -40,8 +40,8 @@ app = typer.Typer(
 PIPED_WIDTH = 160
 READER_GONE = 141  # what a shell says of a program that `| head` ended
 AS_PUBLISHED = (
-    "this is the paper's model as published, known to be overconfident: docs/reproduction.md measures it, "
-    "without --model paper the coverage is honest (docs/beyond-the-paper.md)"
+    "this is the paper's model as published, known to be overconfident (docs/reproduction.md); "
+    "how the default model's intervals fare is in docs/beyond-the-paper.md"
 )
 PACKAGES = (
     "numpy", "scipy", "sympy", "numba", "xarray", "h5netcdf", "h5py", "typer", "rich", "threadpoolctl", "matplotlib",
