@@ -41,7 +41,8 @@ LEVELS = [
     },
     {"experiments"},
     {"cli_output"},
-    {"cli_data", "cli_files", "cli_reproduce", "cli_pictures"},
+    {"cli_problems"},
+    {"cli_data", "cli_files", "cli_reproduce", "cli_pictures", "cli_compare"},
     {"cli"},
     {"__main__"},
 ]

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import pytest
 
 import factorfield as ff
 from factorfield.cli import main
+from factorfield.cli_output import duration, uncertain
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -46,6 +48,7 @@ def test_list_names_every_problem_and_method(tmp_path: Path) -> None:
         (("solve", "heat", "--out", "no/such/folder/run.nc"), "existing folder"),
         (("solve", "heat", "--out", "/proc/run.nc"), "may be written"),
         (("solve", "heat", "--plot", "run.xyz"), "png"),
+        (("solve", "heat", "--out", "run.toml"), "run.nc"),
         (("solve",), "Missing argument"),
         (("solv",), "No such command"),
     ],
@@ -88,6 +91,7 @@ def test_a_file_is_written_checked_solved_and_shown(
     assert shown["scores"] is None and shown["settings"]["modes"] == {"x": 8}
     table = said(capsys, "show", "unknown-coefficient.nc")
     assert "D\t0.05" in table and "observations of u (9 values)" in table
+    assert "setting sigma\tequation " in table and "[" not in table.split("setting sigma")[1].split("\n")[0]
     assert said(capsys, "new", "unknown-coefficient", "--force")  # asked for, and only then
 
 
@@ -110,6 +114,7 @@ def test_json_is_one_document(
     compared = json.loads(said(capsys, "compare", "poisson", "--methods", "joint,laplace", "--json"))
     assert [row["method"] for row in compared["methods"]] == ["joint", "laplace"]
     assert compared["methods"][0]["std_ratio"] is None  # not a number, as there is no HMC: null, not NaN
+    assert solved["warnings"] == [] and compared["written"] == {}
     said(capsys, "new", "heat")
     checked = json.loads(said(capsys, "check", "heat.toml", "--json"))
     assert checked["equations"][0]["linear"] and checked["conditions"][1]["values"] == 4
@@ -133,3 +138,125 @@ def test_help_loads_neither_numbers_nor_boxes(tmp_path: Path) -> None:
     assert (
         done.returncode == 0 and done.stdout.splitlines()[-1] == "[]" and "..." not in done.stdout.split("Commands")[1]
     )
+
+
+def test_warnings_reach_both_documents_and_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said(capsys, "new", "measurements")
+    data = Path("measurements.csv")
+    lines = data.read_text().splitlines()
+    lines[3] = lines[3].rpartition(",")[0] + ",NA"
+    data.write_text("\n".join(lines))
+    told = ["1 of 48 rows of measurements.csv has no value in column height and was left out"]
+    assert json.loads(said(capsys, "check", "measurements.toml", "--json"))["warnings"] == told
+    assert json.loads(said(capsys, "solve", "measurements.toml", "--json"))["warnings"] == told
+    assert json.loads(said(capsys, "show", "measurements.nc", "--json"))["warnings"] == told
+    assert f"warning\t{told[0]}" in said(capsys, "show", "measurements.nc")
+    with h5py.File("measurements.nc", "a") as stored:
+        del stored.attrs["warnings"]
+    assert json.loads(said(capsys, "show", "measurements.nc", "--json"))["warnings"] is None
+    assert "warning\tthe file does not say" in said(capsys, "show", "measurements.nc")
+
+
+def test_a_result_never_replaces_the_problem_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said(capsys, "new", "ode")
+    before = Path("ode.toml").read_text()
+    with pytest.raises(SystemExit):
+        main(["solve", "ode.toml", "--out", "ode.toml"])
+    assert "try ode.nc" in capsys.readouterr().err and Path("ode.toml").read_text() == before
+
+
+def test_a_name_that_is_also_a_file_here_gets_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said(capsys, "new", "poisson")
+    with pytest.raises(SystemExit):
+        main(["solve", "poisson"])
+    hint = "note: poisson.toml in this folder was not used; try factorfield solve poisson.toml\n"
+    assert capsys.readouterr().err == hint
+
+
+def test_one_problem_is_listed_with_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = said(capsys, "list", "fisher-kpp")
+    assert "equation\tu_t = nu*u_xx + rho*u*(1-u)" in listed and "conditions\t1: observations of u" in listed
+    assert "--set nu\t0.5" in listed and "--set seed\t0" in listed
+    for name in ff.problems.names():
+        found = json.loads(said(capsys, "list", name, "--json"))
+        assert set(found["options"]) == set(ff.problems.options(name)) and found["equations"]
+
+
+def test_a_system_prints_all_equations_and_no_empty_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = said(capsys, "solve", "lotka-volterra")
+    assert printed.startswith("lotka-volterra: h_t = alpha*h - beta*h*l; l_t =")
+    assert "modes" not in printed and "seconds to model" not in printed
+
+
+def test_compare_takes_what_is_installed_and_shows_no_empty_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    missing = dict.fromkeys(("hmc", "vi", "sgd", "mean-field"), ("no_such_package",))
+    monkeypatch.setattr(ff.methods, "_PACKAGES", missing)
+    with pytest.raises(SystemExit) as end:
+        main(["compare", "poisson"])
+    printed = capsys.readouterr()
+    assert not end.value.code and "HMC" not in printed.out and "\t100.0 %\t" in printed.out
+    assert [line.split("\t")[0] for line in printed.out.splitlines()[2:4]] == ["joint", "laplace"]
+    document = json.loads(said(capsys, "compare", "heat", "--methods", "joint", "--json", "--plot", "all.png"))
+    assert document["written"] == {"picture": "all.png"} and Path("all.png").exists()
+    assert printed.err.startswith("note: mean-field, hmc, vi, sgd left out") and "factorfield[baselines]" in printed.err
+
+
+def test_check_calls_linear_what_the_methods_solve_as_linear(tmp_path: Path) -> None:
+    from factorfield.cli_files import _equation
+    from factorfield.model import default_model
+
+    for name in ("poisson-source", "reaction-coefficient", "poisson-2d"):
+        problem = ff.problems.get(name)
+        relations = [_equation(problem, s)["linear"] for s in problem.statements if s.is_equation]
+        assert all(relations) == default_model(problem).is_linear, name
+
+
+def test_help_names_methods_in_a_sensible_order(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = [line.split()[0] for line in said(capsys, "-h").partition("Commands:")[2].strip().splitlines()]
+    assert commands[:8] == ["new", "check", "solve", "show", "plot", "report", "list", "compare"]
+    told = said(capsys, "solve", "-h")
+    assert all(name in told for name in ff.methods.names())
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "factorfield", "list"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.close()
+        assert running.wait() in (0, 141) and running.stderr.read() == b""
+
+
+def test_the_paper_model_says_that_it_is_overconfident(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", "advection", "--method", "joint", "--model", "paper"])
+    assert "known to be overconfident" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.31, "0.3 s"), (1.97, "2.0 s"), (2, "2 s"), (99.6, "100 s"), (1100, "18 min"), (9e3, "2 h"), (3e5, "3 days")],
+)
+def test_durations_are_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_a_number_and_its_uncertainty_have_one_style() -> None:
+    assert uncertain(1.0043e-4, 2.3e-6, 9.66e-5, 1.043e-4) == "1.004e-04 +- 2.3e-06  90 %: [9.660e-05, 1.043e-04]"
+    assert uncertain(0.020513, 0.00101, 0.01889, 0.0222) == "0.0205 +- 0.0010  90 %: [0.0189, 0.0222]"
+    assert uncertain(1234.5, 67.8, 1100.0, 1400.0) == "1234 +- 68  90 %: [1100, 1400]"
+    assert "+- nan" in uncertain(1.0, float("nan"), 0.0, 2.0)

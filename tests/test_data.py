@@ -398,7 +398,8 @@ def test_a_file_whose_columns_have_our_names_needs_no_mapping_and_grids_are_flat
     [
         ("a.csv", "x,t,u\n1,2\n", "3 values in line 2"), ("a.csv", "x,t,u\n1,2,abc\n", "line 2, column u"),
         ("a.csv", "1,2,3\n4,5,6\n", "header"), ("a.csv", "x,t,u\n", "at least one line"),
-        ("a.csv", "x,t,v\n1,2,3\n", "'u'"),
+        ("a.csv", "x,t,v\n1,2,3\n", "'u'"), ("a.csv", "x,t,u\n1,2,\n1,3,null\n", "at least one row of a.csv"),
+        ("a.csv", "x;t;u\n1;2;0,5\n", "decimal point"), ("a.csv", "x,t,u\n0,1,0,2,0,5\n", "decimal commas"),
         ("a.xlsx", "x", "ending in one of"), ("a.nc", "nonsense", "readable"), ("a.h5", "nonsense", "readable"),
     ],
 )  # fmt: skip
@@ -408,3 +409,24 @@ def test_malformed_files_are_refused_with_the_place(name: str, content: str, wor
         ff.Observations.from_file(tmp_path / name, x="x", t="t", u="u")
     with pytest.raises(ff.ProblemError, match="existing"):
         ff.Observations.from_file(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("ending", ["csv", "nc", "h5"])
+def test_rows_without_a_value_are_left_out_with_one_note(ending: str, tmp_path: Path) -> None:
+    x, u = np.arange(6) / 10, np.array([1.0, np.nan, 3.0, np.nan, np.nan, 6.0])
+    path = tmp_path / f"a.{ending}"
+    if ending == "csv":
+        gaps = iter(("", "NA", "-"))
+        rows = [f"{a},{next(gaps) if np.isnan(b) else b},a note" for a, b in zip(x, u, strict=True)]
+        path.write_text("x,u,remark\n" + "\n".join(rows))  # words in a column that nobody asks for
+    elif ending == "nc":
+        xr.Dataset({"u": ("x", u)}, {"x": x}).to_netcdf(path, engine="h5netcdf")
+    else:
+        with h5py.File(path, "w") as stored:
+            stored["x"], stored["u"] = x, u
+    with pytest.warns(
+        ff.AdviceWarning, match=rf"^3 of 6 rows of a\.{ending} have no value in column u and were"
+    ) as told:
+        observed = ff.Observations.from_file(path, x="x", t=0.0, u="u")
+    assert len(told) == 1
+    assert np.array_equal(observed.columns["u"], [1, 3, 6]) and np.array_equal(observed.columns["x"], [0, 0.2, 0.5])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import xarray as xr
 import factorfield as ff
 from factorfield import methods, schema
 from factorfield.cli_files import templates
-from factorfield.estimate import built, estimate
+from factorfield.estimate import built, estimate, speed
 from factorfield.problem_file import schema_text, with_numbers
 from factorfield.problem_text import problem_spec
 from factorfield.toml_lines import line_of
@@ -103,6 +104,20 @@ def test_every_template_is_described_with_a_sensible_cost() -> None:
         assert 0 < needs.seconds < 100
 
 
+def test_the_speed_is_that_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads of a busy machine spin on a small product: it seemed hundreds of times slower than it is."""
+    from threadpoolctl import threadpool_info
+
+    used: list[int] = []
+
+    def watched() -> float:
+        used.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return float(len(used))
+
+    monkeypatch.setattr("factorfield.estimate.time.perf_counter", watched)
+    assert speed(size=8, repeats=1) > 0 and set(used) == {1}
+
+
 # -- the schema
 
 
@@ -140,6 +155,13 @@ def test_methods_and_their_options_are_those_of_the_schema() -> None:
         method = getattr(importlib.import_module(module), name)()
         fields |= {field.name for field in dataclasses.fields(method)}
     assert set(options) - {"name"} == fields - {"activation", "store", "start"}  # no paths, no objects
+
+
+def test_the_page_names_every_key() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "problem-files.md").read_text()
+    table = page.partition("## Every key")[2].partition("In Python")[0]
+    for key in {key for node in every_schema(SCHEMA) for key in node.get("properties", {})}:
+        assert re.search(rf"\b{key}\b", table), key
 
 
 def test_a_misspelt_or_mistyped_option_of_a_method_is_an_error() -> None:

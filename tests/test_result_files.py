@@ -48,6 +48,13 @@ def test_names_units_and_axes_follow_the_cf_conventions(file: Path) -> None:
         assert "long_name" in opened["truth"].attrs
 
 
+@pytest.mark.parametrize("name", ["run.toml", "run.csv", "run"])
+def test_a_name_of_another_kind_of_file_is_refused(name: str, file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ff.ProblemError, match=r"ending in one of \.nc, .*; try run\.nc"):
+        ff.load(file).save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_time_is_an_axis_of_its_own_kind(tmp_path: Path) -> None:
     path = ff.solve(ff.problems.get("heat")).save(tmp_path / "run.nc")
     with xr.open_dataset(path) as opened:

@@ -7,43 +7,46 @@ Exit codes: 0 solved (with a note if iterations ran out), 1 nothing to trust, 2 
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from factorfield.cli_compare import calibrate, compare
 from factorfield.cli_data import app as data_app
-from factorfield.cli_files import AllowOutside, Json, check, is_file_name, new, show, summary, summary_rows
-from factorfield.cli_output import number, print_json, print_table
+from factorfield.cli_files import check, new, print_summary, seconds_rows, show, summary
+from factorfield.cli_output import print_json
 from factorfield.cli_pictures import plot_run, report_run
+from factorfield.cli_problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
 from factorfield.cli_reproduce import reproduce
-from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
+from factorfield.errors import AdviceWarning, ProblemError, expected, recorded
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
-    from factorfield.model import Model
-    from factorfield.problem import Problem
     from factorfield.problem_file import ProblemFile
-    from factorfield.solution import Solution
 
 app = typer.Typer(
     add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Differential equations and noisy measurements, solved together with honest uncertainty.",
 )
 
 
-app.add_typer(data_app, name="data")
 PIPED_WIDTH = 160
+READER_GONE = 141  # what a shell says of a program that `| head` ended
+AS_PUBLISHED = (
+    "this is the paper's model as published, known to be overconfident (docs/reproduction.md); "
+    "how the default model's intervals fare is in docs/beyond-the-paper.md"
+)
 PACKAGES = (
     "numpy", "scipy", "sympy", "numba", "xarray", "h5netcdf", "h5py", "typer", "rich", "threadpoolctl", "matplotlib",
     "jax", "optax", "blackjax", "arviz", "distributed",
 )  # fmt: skip
-app.command("plot")(plot_run)
-app.command("report")(report_run)
 
 
 def _version(value: bool) -> None:
@@ -71,60 +74,45 @@ def _root(
 ) -> None: ...
 
 
-@app.command("list")
-def list_problems(as_json: Json = False) -> None:
-    """The worked problems and the methods."""
-    from factorfield import methods, problems
-
-    found = {name: problems.summary(name) for name in problems.names()}
-    if as_json:
-        print_json({"problems": found, "methods": methods.names()})
-        return
-    width = max(len(name) for name in found)
-    typer.echo("problems")
-    for name, text in found.items():
-        typer.echo(f"  {name:<{width}}  {text}")
-    typer.echo("methods\n  " + ", ".join(methods.names()))
-
-
-@app.command()
 def solve(
-    problem: Annotated[str, typer.Argument(help="A problem's name (see `factorfield list`), or a problem file.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="An option of the problem, such as nu=0.05; repeatable.")
-    ] = None,
-    method: Annotated[str, typer.Option(help="How the posterior is found; empty: the one that suits.")] = "",
-    model: Annotated[str, typer.Option(help="default, or paper; empty: the file's, or default.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Write the solution (NetCDF).")] = None,
+    problem: ProblemName,
+    settings: Settings = None,
+    method: Annotated[
+        str, typer.Option(help="chain, joint, laplace, mean-field, sgd, vi or hmc; left out: the one that suits.")
+    ] = "",
+    model: ModelName = "",
+    out: Annotated[Path | None, typer.Option(help="Write the solution (NetCDF, such as run.nc).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
     as_json: Json = False,
     allow_outside: AllowOutside = False,
 ) -> None:
     """Solve a problem, print a table, write the solution and a picture."""
+    import factorfield as ff
     from factorfield import methods
+    from factorfield.estimate import built
     from factorfield.plotting import check_picture
     from factorfield.plotting import plot as draw
-    from factorfield.solution import check_writable
+    from factorfield.solution import check_result
 
-    posed = _posed(problem, set_, allow_outside) if is_file_name(problem) else None
-    if posed is not None:
-        out, plot = out or posed.output.get("solution"), plot or posed.output.get("picture")
-    if out is not None:
-        check_writable(out)
-    if plot is not None:
-        check_picture(plot)
     if method:
         methods.get(method)
-    posed = posed or _posed(problem, set_, allow_outside)
-    # a file's options belong to its own method; windows choose their own representation
-    chosen = _method(posed, method)
-    settings: dict[str, Any] = dict(posed.model) if not model else {"name": model}
-    begin = time.perf_counter()
-    windows = not settings or settings == {"name": "default"}
-    windows = windows and (chosen is None or getattr(chosen, "takes_problem", False))
-    built = posed.problem if windows else _model(posed.problem, settings)
+    with recorded() as told:  # advice about data and model belongs to the result as well
+        posed = posed_problem("solve", problem, settings, allow_outside)
+        out, plot = out or posed.output.get("solution"), plot or posed.output.get("picture")
+        if out is not None:
+            check_result(out)
+        if plot is not None:
+            check_picture(plot)
+        # a file's options belong to its own method; windows choose their own representation
+        chosen = _method(posed, method)
+        choices: dict[str, Any] = dict(posed.model) if not model else {"name": model}
+        begin = time.perf_counter()
+        windows = not choices or choices == {"name": "default"}
+        windows = windows and (chosen is None or getattr(chosen, "takes_problem", False))
+        subject = posed.problem if windows else built(posed.problem, choices)
     modelled = time.perf_counter()
-    solution = _solved(built, chosen)
+    solution = ff.solve(subject, method=chosen, progress=True)
+    solution = replace(solution, warnings=(*told, *(solution.warnings or ())))
     solved = time.perf_counter()
     field = solution.posterior.predict(solution.default_grid())
     predicted = time.perf_counter()
@@ -138,20 +126,10 @@ def solve(
     _print_solution(document, as_json)
     if solution.status != "converged":
         typer.echo(f"note: {solution.status}: {solution.status.help}", err=True)
+    if choices.get("name") == "paper":
+        typer.echo(f"note: {AS_PUBLISHED}", err=True)
     if solution.status == "diverged":
         raise typer.Exit(1)
-
-
-def _posed(name: str, set_: list[str] | None, allow_outside: bool) -> "ProblemFile":
-    """The problem that a command's argument means: a file's, or a worked one by name."""
-    from factorfield.problem_file import ProblemFile, read_problem, with_numbers
-
-    options = dict(assignment(text) for text in set_ or [])
-    if is_file_name(name):
-        return with_numbers(read_problem(name, allow_outside), options)
-    from factorfield import problems
-
-    return ProblemFile(problems.get(name, **options))
 
 
 def _method(posed: "ProblemFile", name: str) -> Any:
@@ -170,125 +148,19 @@ def _print_solution(document: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(document)
         return
-    rows = summary_rows(document)
-    rows += [(f"seconds to {name}", f"{value:.3g}") for name, value in document["seconds"].items()]
-    print_table(f"{document['problem']}: {document['equations'][0]}", [], rows)
+    print_summary(document, seconds_rows(document["seconds"]))
     for label, path in document["written"].items():
         typer.echo(f"{label} written to {path}")
 
 
-@app.command()
-def compare(
-    problem: Annotated[str, typer.Argument(help="A problem's name (see `factorfield list`), or a problem file.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="An option of the problem, such as b=0.4; repeatable.")
-    ] = None,
-    names: Annotated[
-        str, typer.Option("--methods", help="Names separated by commas.")
-    ] = "joint,mean-field,hmc,vi,sgd,laplace",
-    model: Annotated[str, typer.Option(help="default, or paper; empty: the file's, or default.")] = "",
-    plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
-    as_json: Json = False,
-    allow_outside: AllowOutside = False,
-) -> None:
-    """Run several methods on one model; print one table, draw one picture."""
-    from factorfield import methods
-    from factorfield.compare import COLUMNS, compare, table
-    from factorfield.plotting import check_picture, plot_comparison
-    from factorfield.progress import bar
-
-    if plot is not None:
-        check_picture(plot)
-    chosen = [methods.get(name.strip()) for name in names.split(",")]
-    posed = _posed(problem, set_, allow_outside)
-    built = _model(posed.problem, {"name": model} if model else posed.model)
-    with bar() as report:
-        contenders = list(compare(built, chosen, report))
-    rows = table(contenders)
-    if plot is not None:
-        plot_comparison(contenders, plot)
-    if as_json:
-        print_json({"problem": problem, "weights": built.size, "factors": built.factors, "methods": rows})
-    else:
-        cells = [[row["method"], row["status"], *(number(row[key]) for key in COLUMNS.values())] for row in rows]
-        print_table(f"{problem}: {built.size} weights, {built.factors} factors", ["method", "status", *COLUMNS], cells)
-        if plot is not None:
-            typer.echo(f"picture written to {plot}")
-    for contender in contenders:
-        status = contender.solution.status
-        if status != "converged":
-            typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
-
-
-for command in (new, check, show):  # here: help lists commands in this order
-    app.command()(command)
-
-
-@app.command()
-def calibrate(
-    draws: Annotated[int, typer.Option(help="Data sets per cell.")] = 40,
-    method: Annotated[str, typer.Option(help="How the posterior is found.")] = "chain",
-    sigma: Annotated[str, typer.Option(help="unknown, known, or both.")] = "both",
-    simulations: Annotated[
-        int, typer.Option(help="Instead: fields drawn from the prior, and the ranks of the truth.")
-    ] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the table (CSV).")] = None,
-) -> None:
-    """Draw data with stated noise, solve, and count how often the intervals hold the truth."""
-    from factorfield import methods
-    from factorfield.experiments.calibration import calibrate as count
-    from factorfield.experiments.calibration import cells
-    from factorfield.progress import bar
-    from factorfield.solution import check_writable
-
-    kinds = {"unknown": [False], "known": [True], "both": [False, True]}
-    if sigma not in kinds:
-        raise expected("--sigma unknown, known or both", sigma, nearest(sigma, kinds))
-    if draws < 1 or simulations < 0:
-        raise expected("--draws of at least 1, --simulations of at least 0", f"{draws}, {simulations}", "--draws 40")
-    if out is not None:
-        check_writable(out)
-    chosen = methods.get(method)
-    with bar() as report:
-        if simulations:
-            from factorfield.experiments.simulation import simulation_table
-
-            table = simulation_table(simulations, report)
-        else:
-            table = count(draws, cells(kinds[sigma]), chosen, report)
-    typer.echo(table.text())
-    if out is not None:
-        out.write_text(table.csv())
-
-
-app.command()(reproduce)
-
-
-def _solved(model: "Model | Problem", method: Any) -> "Solution":
-    import factorfield as ff
-
-    return ff.solve(model, method=method, progress=True)
-
-
-def _model(problem: "Problem", settings: Mapping[str, Any]) -> "Model":
-    from factorfield.estimate import built
-
-    name = settings.get("name", "default")
-    if name not in ("default", "paper"):
-        raise expected("--model default or paper", name, nearest(name, ("default", "paper")))
-    return built(problem, settings)
-
-
-def assignment(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    if not sign or not name.isidentifier():
-        raise expected("--set name=value", text, "--set nu=0.05")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value
+# help lists commands in this order: from a first file to the paper
+COMMANDS: dict[str, Callable[..., None]] = {
+    "new": new, "check": check, "solve": solve, "show": show, "plot": plot_run, "report": report_run,
+    "list": list_problems, "compare": compare, "calibrate": calibrate, "reproduce": reproduce,
+}  # fmt: skip
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+app.add_typer(data_app, name="data")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -311,6 +183,10 @@ def _run(arguments: list[str] | None) -> tuple[int, str]:
         return interrupted if code == 130 else (code or 0, "")
     except ProblemError as problem:
         return 2, f"error: {problem}"
+    except SystemExit as end:  # Click ends with 1 when its reader is gone: that is no failure of the command
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        return READER_GONE, ""
     except KeyboardInterrupt:
         return interrupted
     except MemoryError:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from factorfield.cli_output import print_table
+from factorfield.cli_problems import assignment
 from factorfield.errors import expected
 
 app = typer.Typer(no_args_is_help=True, help="PDEBench files: fetch, audit and generate.")
@@ -29,7 +31,9 @@ def _counted(text: str) -> Iterator[Callable[[int, int], None]]:
 
 @app.command()
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(help="Names of published files; none: list them.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAMES", help="Names of published files; none: list them.")
+    ] = None,
     to: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("."),
 ) -> None:
     """Download published files; broken downloads continue, checksums are verified."""
@@ -46,7 +50,7 @@ def fetch(
 
 @app.command()
 def audit(
-    file: Annotated[Path, typer.Argument(help="A PDEBench advection or reaction-diffusion file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A PDEBench advection or reaction-diffusion file.")],
     rows: Annotated[str | None, typer.Option(help="Positions such as 0,1,2, or paper; all rows if left out.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of errors and residuals over time.")] = None,
 ) -> None:
@@ -64,11 +68,8 @@ def audit(
             raise expected("--rows as numbers, or paper", rows, "--rows 0,1,2") from None
     result = examine(file, chosen)
     physics = ", ".join(f"{name} = {value:g}" for name, value in result.physics.items())
-    typer.echo(f"{file.name}: {result.equation}, {physics}")
-    table = result.table()
-    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
-    for line in table:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    header, *lines = result.table()
+    print_table(f"{file.name}: {result.equation}, {physics}", header, lines)
     if plot is not None:
         plot_audit(result, plot)
         typer.echo(f"picture written to {plot}")
@@ -80,21 +81,23 @@ def audit(
 
 @app.command()
 def generate(
-    equation: Annotated[str, typer.Argument(help="advection or fisher-kpp.")],
+    equation: Annotated[str, typer.Argument(metavar="EQUATION", help="advection or fisher-kpp.")],
     out: Annotated[Path, typer.Option(help="The file to write (HDF5, published layout).")],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A coefficient, such as b=0.4; repeatable.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A coefficient, such as b=0.4; repeatable.")
+    ] = None,
     rows: Annotated[int, typer.Option(help="How many trajectories.")] = 10,
     seed: Annotated[int, typer.Option(help="Another seed, other initial conditions.")] = 0,
 ) -> None:
     """Write a file of our own in the published layout: no download needed."""
-    from factorfield.cli import assignment
     from factorfield.data.generate import generate as write
 
     physics = {}
-    for text in set_ or []:
+    for text in settings or []:
         name, value = assignment(text)
         if not isinstance(value, int | float):
             raise expected(f"a number for {name}", value, f"--set {name}=1.0")
         physics[name] = float(value)
     with _counted(f"{rows} rows of {equation}") as report:
-        typer.echo(str(write(equation, out, rows, physics, seed, report)))
+        target = write(equation, out, rows, physics, seed, report)
+    typer.echo(f"data written to {target}")

@@ -1,14 +1,15 @@
 """`factorfield new`, `check` and `show`: files that describe problems, and files that hold solutions."""
 
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factorfield.cli_output import number, print_json, print_table
-from factorfield.errors import ProblemError, expected, nearest
+from factorfield.cli_output import duration, number, print_json, print_table, share, space, uncertain
+from factorfield.cli_problems import AllowOutside, Json
+from factorfield.errors import ProblemError, expected, nearest, recorded
 
 if TYPE_CHECKING:
     from factorfield.estimate import Estimate
@@ -16,15 +17,8 @@ if TYPE_CHECKING:
     from factorfield.problem_file import ProblemFile
     from factorfield.solution import Solution
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")]
-AllowOutside = Annotated[
-    bool, typer.Option("--allow-outside", help="Let a problem file name files outside its own folder.")
-]
-
-
-def is_file_name(text: str) -> bool:
-    """Is the argument of a command a problem file, and not the name of a worked problem?"""
-    return text.endswith(".toml") or os.sep in text or bool(os.altsep and os.altsep in text)
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A solution written by `solve --out run.nc`.")]
+LEAST_TIME = 1e-3  # seconds worth a line
 
 
 # -- new
@@ -35,7 +29,7 @@ def templates() -> dict[str, Path]:
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="A template (see --list).", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A template (see --list).", show_default=False)] = "",
     list_: Annotated[bool, typer.Option("--list", help="Name the templates.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
 ) -> None:
@@ -47,7 +41,9 @@ def new(
             typer.echo(f"{stem}\t{first.lstrip('# ').partition('   ')[0]}")
         return
     if name not in known:
-        raise expected(f"a template among {', '.join(known)}", name or "none", nearest(name, known))
+        raise expected(
+            f"a template among {', '.join(known)}", name or "none", nearest(name, known, "factorfield new --list")
+        )
     sources = sorted(known[name].parent.glob(f"{name}.*"))
     for source in sources:
         if Path(source.name).exists() and not force:
@@ -61,7 +57,7 @@ def new(
 
 
 def check(
-    file: Annotated[Path | None, typer.Argument(help="A problem file (TOML).", show_default=False)] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A problem file.", show_default=False)] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of problem files.")] = False,
     as_json: Json = False,
     allow_outside: AllowOutside = False,
@@ -74,11 +70,14 @@ def check(
         return
     if file is None:
         raise expected("a problem file", "none", "factorfield new heat, then factorfield check heat.toml")
-    read = read_problem(file, allow_outside)
-    try:
-        document = _described(read)
-    except ProblemError as problem:
-        raise ProblemError(f"{file.name}: {problem}") from None
+    if not file.exists() and Path(f"{file}.toml").is_file():
+        raise expected("an existing problem file", str(file), f"factorfield check {file}.toml")
+    with recorded() as told:
+        read = read_problem(file, allow_outside)
+        try:
+            document = _described(read) | {"warnings": told}
+        except ProblemError as problem:
+            raise ProblemError(f"{file.name}: {problem}") from None
     if as_json:
         print_json(document)
     else:
@@ -106,10 +105,17 @@ def _described(read: "ProblemFile") -> dict[str, Any]:
 
 
 def _equation(problem: "Problem", statement: "Statement") -> dict[str, Any]:
+    from factorfield.activation import Identity
+    from factorfield.functions import coefficient_parts
+    from factorfield.latent import substitute
+    from factorfield.representation import field_form
+
     relation = statement.relation
-    certain = relation.is_linear and not set(relation.parameters) & set(problem.unknowns)
+    # linear in fields and unknown coefficients together, as the methods see it
+    forms = {name: field_form(name, problem.domain.names, Identity()) for name in problem.fields}
+    linear = substitute(relation, forms | {name: form for name, _, form in coefficient_parts(problem)}).is_linear
     return {
-        "text": relation.text, "understood": f"{relation.expression} = 0", "linear": certain, "sigma": statement.sigma
+        "text": relation.text, "understood": f"{relation.expression} = 0", "linear": linear, "sigma": statement.sigma
     }  # fmt: skip
 
 
@@ -161,12 +167,14 @@ def _trusted(sigma: float | None) -> str:
 def _cost(needs: "Estimate") -> list[tuple[str, str]]:
     from factorfield.estimate import WITHIN
 
-    windows = f" in each of about {needs.windows} windows" if needs.method == "chain" else ""
+    windows = ""
+    if needs.method == "chain":
+        windows = " in 1 window" if needs.windows == 1 else f" in each of about {needs.windows} windows"
     return [
         ("method", needs.method),
         ("size", f"{needs.weights} weights, {needs.factors} factors{windows}"),
-        ("memory", f"about {needs.memory / 2**20:.3g} MiB"),
-        ("time", f"about {needs.seconds:.2g} s here (rough: within a factor of {WITHIN:g} on most problems)"),
+        ("memory", space(needs.memory)),
+        ("time", f"about {duration(needs.seconds)} here (rough: within a factor of {WITHIN:g} on most problems)"),
     ]
 
 
@@ -174,7 +182,7 @@ def _cost(needs: "Estimate") -> list[tuple[str, str]]:
 
 
 def show(
-    file: Annotated[Path, typer.Argument(help="A solution written by --out or solution.save (NetCDF).")],
+    file: Run,
     as_json: Json = False,
 ) -> None:
     """Print what a result file holds: problem, status, settings, coefficients, scores."""
@@ -187,14 +195,14 @@ def show(
     if as_json:
         print_json(document)
         return
-    rows = summary_rows(document)
+    rows = [("warning", text) for text in document["warnings"] or ()]
+    rows += [("warning", "the file does not say")] if document["warnings"] is None else []
     rows += [
         ("condition", str(c["name"]) + (f" ({c['values']} values)" if c["values"] else ""))
         for c in document["conditions"]
     ]
     rows += [(f"setting {key}", _short(value)) for key, value in solution.settings.items()]
-    rows += [(f"seconds to {key}", number(value)) for key, value in solution.timings.items()]
-    print_table(f"{document['problem']}: {'; '.join(document['equations'])}", [], rows)
+    print_summary(document, rows + seconds_rows(solution.timings))
 
 
 def _said(solution: "Solution") -> list["Statement"]:
@@ -202,11 +210,13 @@ def _said(solution: "Solution") -> list["Statement"]:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, list) and len(value) > 8:
-        return f"{len(value)} entries"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {entry}" for key, entry in value.items()) or "-"
-    return str(value)
+        return ", ".join(f"{key} {_short(entry)}" for key, entry in value.items()) or "-"
+    if isinstance(value, list) and value and all(isinstance(entry, list) for entry in value):  # names and numbers
+        return "; ".join(" ".join(_short(part) for part in entry) for entry in value)
+    if isinstance(value, list):
+        return f"{len(value)} entries" if len(value) > 8 else ", ".join(_short(entry) for entry in value) or "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def summary(solution: "Solution", field: Any) -> dict[str, Any]:
@@ -227,6 +237,7 @@ def summary(solution: "Solution", field: Any) -> dict[str, Any]:
         "parameters": solution.parameters,
         "functions": _functions(solution),
         "scores": None if problem.truth is None else metrics.score(field, problem.truth),
+        "warnings": None if solution.warnings is None else list(solution.warnings),
     }
     return document
 
@@ -243,19 +254,23 @@ def _functions(solution: "Solution") -> dict[str, Any]:
     return found
 
 
-def summary_rows(document: dict[str, Any]) -> list[tuple[str, str]]:
+def seconds_rows(timings: Mapping[str, float]) -> list[tuple[str, str]]:
+    return [(f"seconds to {key}", number(value)) for key, value in timings.items() if value >= LEAST_TIME]
+
+
+def print_summary(document: dict[str, Any], more: list[tuple[str, str]]) -> None:
+    """The table of solve and show: what both tell, then more."""
     rows = [("status", document["status"]), ("method", document["method"] or "-")]
     rows += [("weights", str(document["weights"]))]
     rows += [("windows", str(document["windows"]))] if document["windows"] is not None else []
-    rows += [("modes", ", ".join(f"{axis} {n}" for axis, n in document["modes"].items()))]
+    rows += [("modes", _short(document["modes"]))] if document["modes"] else []
     score = document["scores"]
     if score is not None:
         rows += [(name, f"{score[key]:.3g}") for name, key in (("RMSE", "rmse"), ("CRPS", "crps"), ("NLL", "nll"))]
-        rows += [("coverage (90 %)", f"{100 * score['coverage90']:.1f} %")]
+        rows += [("coverage (90 %)", share(score["coverage90"]))]
     rows += [("mean std", f"{document['mean_std']:.3g}")]
     for name, values in document["parameters"].items():
-        low, high = values["interval"]
-        rows.append((name, f"{values['mean']:.4g} +- {values['std']:.2g}  90 %: [{low:.4g}, {high:.4g}]"))
+        rows.append((name, uncertain(values["mean"], values["std"], *values["interval"])))
     for name, values in document["functions"].items():
         rows.append((name, f"from {values['least']:.4g} to {values['largest']:.4g}, mean std {values['mean_std']:.2g}"))
-    return rows
+    print_table(f"{document['problem']}: {'; '.join(document['equations'])}", [], rows + more)

@@ -9,9 +9,38 @@ from typing import Any
 
 import typer
 
+WORDS = ("method", "status", "cell", "quantity", "verdict")  # columns of words, not numbers
+
 
 def number(value: float) -> str:
     return "-" if value != value else f"{value:.3g}"
+
+
+def share(value: float) -> str:
+    return "-" if value != value else f"{100 * value:.1f} %"
+
+
+def uncertain(mean: float, std: float, low: float, high: float) -> str:
+    """A number, its std to two digits and its 90 % interval, all to the same place."""
+    if not (1e-4 <= std < 1e5 and abs(mean) < 1e6):
+        return f"{mean:.3e} +- {std:.1e}  90 %: [{low:.3e}, {high:.3e}]"
+    places = max(0, 1 - math.floor(math.log10(std)))
+    return f"{mean:.{places}f} +- {std:.{places}f}  90 %: [{low:.{places}f}, {high:.{places}f}]"
+
+
+def duration(seconds: float) -> str:
+    """As people say it: 0.4 s, 18 s, 5 min, 3 h, 4 days."""
+    for size, unit in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 2.0 else f"{seconds:.1f} s"
+
+
+def space(size: float) -> str:
+    """Bytes as people say them."""
+    if size < 2**20:
+        return "less than 1 MiB"
+    return f"about {size / 2**20:.0f} MiB" if size < 2**30 else f"about {size / 2**30:.1f} GiB"
 
 
 def print_table(title: str, header: list[str], rows: Sequence[Sequence[str]]) -> None:
@@ -26,7 +55,7 @@ def print_table(title: str, header: list[str], rows: Sequence[Sequence[str]]) ->
 
     shown = Table(title=Text(title), show_header=bool(header))
     for name in header:
-        shown.add_column(name, justify="left" if name in ("method", "status") else "right")
+        shown.add_column(name, justify="left" if name in WORDS else "right")
     for row in rows:
         shown.add_row(*(Text(cell) for cell in row))  # as it is: brackets are no markup
     Console().print(shown)

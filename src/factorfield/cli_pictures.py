@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A solution written by `solve --out run.nc`.")]
+from factorfield.cli_files import Run
 
 
 def plot_run(

@@ -18,8 +18,9 @@ def reproduce(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="TARGETS",
             help="table1, solutions, gaussian-bump, posteriors, pinn, calibration, schedule, width, residual-noise, "
-            "timing, or all (default)."
+            "timing, or all (default).",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of records, tables and pictures; a second call resumes.")] = Path(

@@ -29,13 +29,13 @@ def shortened(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[: limit - 20]}... ({len(text)} characters)"
 
 
-def nearest(name: str, options: Iterable[str]) -> str:
-    """Advice for a misspelt name: the closest option if there is one, else all of them."""
+def nearest(name: str, options: Iterable[str], otherwise: str = "") -> str:
+    """Advice for a misspelt name: the closest option if there is one, else `otherwise`, else all of them."""
     known = sorted(options)
     close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     if not known:
         return "leaving it out"
-    return f"{close[0]!r}" if close else "one of " + ", ".join(known)
+    return f"{close[0]!r}" if close else otherwise or "one of " + ", ".join(known)
 
 
 def needed(module: str, extra: str) -> Any:

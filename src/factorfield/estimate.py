@@ -12,18 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from factorfield import methods
+from factorfield import methods, threads
 from factorfield.domain import TIME
-from factorfield.errors import expected
+from factorfield.errors import expected, nearest
 from factorfield.model import Model, default_model
 from factorfield.problem import Problem
 
+MODELS = ("default", "paper")
 START = 0.3  # seconds that the smallest solve takes
 SHARE = 0.25  # of the speed of matrix products that factorisations reach
-NONLINEAR = 8.0  # factorisations per window, or of a model, where the relations are not linear
+STEP = 0.005  # seconds of Python around every factorisation
+NONLINEAR = 4.0  # factorisations per window, or of a model, where the relations are not linear
+WITH_UNKNOWNS = 8.0  # the same, where coefficients are unknown
+PASSES = 200.0  # operations per entry of a window's matrix where waves do not mix: copies and sums, no products
 TRIED = 2.0  # windows tried, over those kept
 MOST_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
-WITHIN = 10.0  # factor that seconds were off by, at most, on 17 of 20 problems of the gallery (10 of 20: at most 5)
+WITHIN = 5.0  # factor that seconds were off by, at most, on 24 to 28 of 32 templates and problems of the gallery
 COPIES = 4.0  # matrices of the size of the rows that live at once
 SWEEPS = {"mean-field": 300.0, "sgd": 3e4, "vi": 3e5, "hmc": 4e5}  # passes over all rows, at most or typically
 
@@ -48,7 +52,10 @@ def estimate(problem: Problem, method: str | None, options: Mapping[str, Any], m
 def built(problem: Problem, settings: Mapping[str, Any]) -> Model:
     """The model that a file's [model] describes."""
     choices = dict(settings)
-    if choices.pop("name", "default") == "default":
+    name = choices.pop("name", "default")
+    if name not in MODELS:
+        raise expected("the model default or paper", name, nearest(name, MODELS, "'default'"))
+    if name == "default":
         return default_model(problem, **choices)
     from factorfield.paper import paper_model
 
@@ -62,7 +69,7 @@ def _of_model(model: Model, name: str) -> Estimate:
     if name in SWEEPS:
         work, memory = SWEEPS[name] * 4.0 * rows * weights, 3.0 * model.memory
     else:
-        work = (2.0 * rows * weights**2 + weights**3) * (1.0 if model.is_linear else NONLINEAR)
+        work = (2.0 * rows * weights**2 + weights**3) * _repeats(model.problem, model.is_linear)
         memory = model.memory + 8.0 * (rows * weights + COPIES * weights**2)
     return Estimate(name, model.size, model.factors, 1, memory, START + work / (SHARE * speed()))
 
@@ -73,24 +80,32 @@ def _of_chain(problem: Problem, chosen: Any) -> Estimate:
     setup = set_up(problem, chosen.degree, chosen.modes, chosen.activation)
     weights, windows = setup.representation.size, min(2**setup.first_level, MOST_WINDOWS)
     factors = window_rows(problem, setup.representation, setup.points)
-    tried = TRIED * windows
-    if setup.plain:  # waves do not mix: each by itself, once
-        blocks = max(1.0, float(np.prod([len(x) for x in setup.points.values()])))
-        work = 2.0 * (weights / blocks) ** 3 * blocks * TRIED + tried * 20.0 * (weights / setup.settings["degree"]) ** 3
+    steps = TRIED * windows * _repeats(problem, setup.is_linear)
+    if setup.plain:  # waves do not mix: each by itself
+        work, rows = steps * PASSES * weights**2, 2.0 * weights**2
     else:
-        shared = setup.is_linear and setup.autonomous
-        times = TRIED if shared else tried * (1.0 if setup.is_linear else NONLINEAR)
-        work = times * (2.0 * factors * weights**2 + weights**3)
-    memory = 8.0 * (COPIES * factors * weights + 2.0 * windows * weights**2 / setup.settings["degree"])
-    return Estimate("chain", weights, factors, windows, memory, START + work / (SHARE * speed()))
+        factorised = TRIED if setup.is_linear and setup.autonomous else steps  # one that serves all windows
+        work, rows = factorised * (2.0 * factors * weights**2 + weights**3), COPIES * factors * weights
+    memory = 8.0 * (rows + 2.0 * windows * weights**2 / setup.settings["degree"])
+    return Estimate("chain", weights, factors, windows, memory, START + STEP * steps + work / (SHARE * speed()))
 
 
-def speed(size: int = 192, repeats: int = 5) -> float:
-    """Floating-point operations per second of a small matrix product: the best of a few milliseconds."""
+def _repeats(problem: Problem, is_linear: bool) -> float:
+    if is_linear:
+        return 1.0
+    return WITH_UNKNOWNS if problem.unknowns or problem.functions else NONLINEAR
+
+
+def speed(size: int = 192, repeats: int = 25) -> float:
+    """Floating-point operations per second of a small matrix product on one thread, as small solves use it.
+
+    The best of many: beside other work, most are interrupted, and several threads would wait for each other.
+    """
     matrix = np.random.default_rng(0).standard_normal((size, size))
     best = np.inf
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        matrix @ matrix
-        best = min(best, time.perf_counter() - begin)
+    with threads.suited_to(size):
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            matrix @ matrix
+            best = min(best, time.perf_counter() - begin)
     return float(2.0 * size**3 / best)

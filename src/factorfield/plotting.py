@@ -70,7 +70,7 @@ KINDS: dict[str, Callable[[Any, Solution, View], Any]] = {
 
 def check_kind(kind: str) -> str:
     if kind not in KINDS:
-        raise expected("one of the pictures " + ", ".join(KINDS), kind, nearest(kind, KINDS))
+        raise expected("one of the pictures " + ", ".join(KINDS), kind, nearest(kind, KINDS, "'summary'"))
     return kind
 
 

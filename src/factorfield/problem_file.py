@@ -247,10 +247,11 @@ class _Reader:
         for index, entry in enumerate(self.document.get("observations", ())):
             path = ("observations", index)
             for key in entry:
-                known = [*OPTIONS, *domain.names, *(mentioned - set(parameters) - set(domain.names))]
-                if key not in known:
+                own = [*domain.names, *sorted(mentioned - set(parameters) - set(domain.names))]
+                if key not in (*OPTIONS, *own):
+                    attempt = nearest(key, [*OPTIONS, *own], f"the name of a field: {', '.join(fields) or 'u'}")
                     with self.at(*path, key):
-                        raise expected(f"an axis, a field or one of {', '.join(OPTIONS)}", key, nearest(key, known))
+                        raise expected(f"one of {', '.join((*own, *OPTIONS))}", key, attempt)
             with self.at(*path):
                 found.append((path, self._observations(entry, domain, fields)))
         return found

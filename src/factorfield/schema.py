@@ -49,7 +49,12 @@ def _check(value: Any, schema: Schema, root: Schema, path: Path) -> None:
             attempt = f"double brackets: [[{named(path)}]]"
         raise _misfit(path, f"{WORDS[kind]} for {named(path)}", _shown(value), attempt)
     if "enum" in schema and value not in schema["enum"]:
-        raise _misfit(path, f"{named(path)} among {', '.join(schema['enum'])}", value, nearest(value, schema["enum"]))
+        raise _misfit(
+            path,
+            f"{named(path)} among {', '.join(schema['enum'])}",
+            value,
+            nearest(value, schema["enum"], "one of these"),
+        )
     if isinstance(value, int | float) and not isinstance(value, bool):
         _check_range(value, schema, path)
     elif isinstance(value, list):
@@ -101,7 +106,12 @@ def _check_keys(value: dict[str, Any], schema: Schema, root: Schema, path: Path)
         if key in known:
             _check(entry, known[key], root, (*path, key))
         elif others is False:
-            raise _misfit((*path, key), f"keys of {named(path)} among {', '.join(known)}", key, nearest(key, known))
+            raise _misfit(
+                (*path, key),
+                f"keys of {named(path)} among {', '.join(known)}",
+                key,
+                nearest(key, known, "leaving it out"),
+            )
         elif isinstance(others, Mapping):
             _check(entry, others, root, (*path, key))
     for key in schema.get("required", ()):

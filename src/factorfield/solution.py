@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 FORMAT_VERSION = 2  # files of version 1 are read too
 SMALLER = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless
 MANY = 0.75  # numbers that are not zero: above this share compression costs time and saves nothing
+RESULT_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5")
 OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 HELP = {
     "converged": "the method met its own criterion",
@@ -137,10 +138,19 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to `path` (NetCDF); the file appears complete or not at all."""
-        target = check_writable(path)
+        target = check_result(path)
         with complete(target) as part:
             _write(self, part)
         return target
+
+
+def check_result(path: str | os.PathLike[str]) -> Path:
+    """Refuse a result that cannot be written, or whose name says that it is something else: a problem file, a table."""
+    target = Path(path)
+    if target.suffix.lower() not in RESULT_ENDINGS and not target.is_dir():
+        known = ", ".join(RESULT_ENDINGS)
+        raise expected(f"a result file ending in one of {known}", target.name, f"{target.stem or 'run'}.nc")
+    return check_writable(target)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -239,6 +249,9 @@ def load(path: str | os.PathLike[str]) -> Solution:
     import xarray as xr
 
     source = Path(path).expanduser()
+    if source.suffix.lower() == ".toml":
+        attempt = f"factorfield solve {path} --out {source.with_suffix('.nc').name}"
+        raise expected("a file written by solution.save", f"the problem file {source.name}", attempt)
     if not source.is_file():
         raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
     try:

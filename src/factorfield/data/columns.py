@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import expected, nearest, shortened
+from factorfield.errors import AdviceWarning, expected, nearest, shortened
 
 Array = NDArray[np.float64]
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".dat")
 NETCDF_ENDINGS = (".nc", ".nc4", ".cdf")
 HDF5_ENDINGS = (".h5", ".hdf5", ".hdf")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # what people write where nothing was measured
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> dict[str, Array]:
-    """Equally long columns by name; all of them if no names are given."""
+    """Equally long columns by name, all of them if no names are given; rows without a value are left out."""
     source = Path(path).expanduser()
     if not source.is_file():
         raise expected("an existing data file", str(source), "checking the path")
+    return _without_gaps(_read(source, names), source)
+
+
+def _read(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
     ending = source.suffix.lower()
     if ending in CSV_ENDINGS:
-        return _chosen(_read_csv(source), names, source)
+        return _read_csv(source, names)
     try:
         if ending in NETCDF_ENDINGS:
             return _read_netcdf(source, names)
@@ -38,15 +45,32 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
     raise expected(f"a file ending in one of {known}", source.name, "saving it as .csv")
 
 
-def _chosen(columns: dict[str, Array], names: Sequence[str] | None, source: Path) -> dict[str, Array]:
+def _without_gaps(columns: dict[str, Array], source: Path) -> dict[str, Array]:
+    """Only the rows that have a value in every column; one note says how many had none."""
+    lengths = {len(column) for column in columns.values()}
+    gaps = [name for name, column in columns.items() if np.isnan(column).any()]
+    if not gaps or len(lengths) != 1:  # columns of different lengths are refused where they meet
+        return columns
+    whole = ~np.any([np.isnan(columns[name]) for name in gaps], axis=0)
+    where = f"in column {', '.join(gaps)}"
+    if not whole.any():
+        raise expected(f"at least one row of {source.name} with a value {where}", "none", "another column")
+    count = len(whole) - int(whole.sum())
+    has, was = ("has", "was") if count == 1 else ("have", "were")
+    note = f"{count} of {len(whole)} rows of {source.name} {has} no value {where} and {was} left out"
+    warnings.warn(note, AdviceWarning, stacklevel=3)
+    return {name: column[whole] for name, column in columns.items()}
+
+
+def _check_names(names: Sequence[str] | None, known: Sequence[str], kind: str, source: Path) -> None:
     for name in names or ():
-        if name not in columns:
-            raise expected(f"a column {name!r} in {source.name}", ", ".join(columns), nearest(name, columns))
-    return columns if names is None else {name: columns[name] for name in names}
+        if name not in known:
+            attempt = nearest(name, known, "one of these")
+            raise expected(f"a {kind} {name!r} in {source.name}", ", ".join(known) or "none", attempt)
 
 
-def _read_csv(source: Path) -> dict[str, Array]:
-    """A header line with names, then numbers; separated by comma, semicolon, tab or blanks."""
+def _read_csv(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
+    """A header line with names, then numbers; separated by comma, semicolon, tab or blanks. NaN where nothing is."""
     text = source.read_text(encoding="utf-8-sig", errors="replace")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) < 2:
@@ -58,18 +82,33 @@ def _read_csv(source: Path) -> dict[str, Array]:
     header = [name.strip() for name in rows[0]]
     if len(set(header)) != len(header) or any(_is_number(name) for name in header):
         raise expected("a header line with different names", shortened(lines[0]), "x,t,u as the first line")
-    values = np.empty((len(rows) - 1, len(header)))
-    for number, row in enumerate(rows[1:]):
+    _check_names(names, header, "column", source)
+    for number, row in enumerate(rows[1:], 2):
         if len(row) != len(header):
-            raise expected(
-                f"{len(header)} values in line {number + 2} of {source.name}", f"{len(row)}", "filling the gap"
-            )
-        for column, entry in enumerate(row):
-            if not _is_number(entry):
-                where = f"line {number + 2}, column {header[column]} of {source.name}"
-                raise expected(f"a number in {where}", repr(shortened(entry, 30)), "dropping that line")
-            values[number, column] = float(entry)
-    return {name: values[:, column] for column, name in enumerate(header)}
+            doubled = separator == "," and len(row) == 2 * len(header)
+            attempt = "decimal points in place of decimal commas" if doubled else "filling the gap"
+            raise expected(f"{len(header)} values in line {number} of {source.name}", f"{len(row)}", attempt)
+    found = {}
+    for name in names or header:
+        place = header.index(name)
+        column = np.empty(len(rows) - 1)
+        for number, row in enumerate(rows[1:]):
+            column[number] = _value(row[place], f"line {number + 2}, column {name} of {source.name}")
+        found[name] = column
+    return found
+
+
+def _value(text: str, where: str) -> float:
+    entry = text.strip()
+    if entry.lower() in MISSING:
+        return math.nan
+    try:
+        return float(entry)
+    except ValueError:
+        decimal = entry.replace(",", ".", 1)
+        if _is_number(decimal):
+            raise expected(f"a decimal point in {where}", repr(entry), f"{decimal}, and so in the whole file") from None
+        raise expected(f"a number in {where}", repr(shortened(text, 30)), "dropping that line") from None
 
 
 def _is_number(text: str) -> bool:
@@ -87,9 +126,7 @@ def _read_netcdf(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
     with xr.open_dataset(source, engine="h5netcdf") as opened:
         data = opened.load()
     known = [str(name) for name in data.variables]
-    for name in names or ():
-        if name not in known:
-            raise expected(f"a variable {name!r} in {source.name}", ", ".join(known), nearest(name, known))
+    _check_names(names, known, "variable", source)
     arrays = xr.broadcast(*[data[name] for name in (names or known)])
     return {name: np.asarray(a.values, float).ravel() for name, a in zip(names or known, arrays, strict=True)}
 
@@ -100,7 +137,5 @@ def _read_hdf5(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
     with h5py.File(source, "r") as stored:
         known: list[str] = []
         stored.visititems(lambda name, item: known.append(name) if isinstance(item, h5py.Dataset) else None)
-        for name in names or ():
-            if name not in known:
-                raise expected(f"a dataset {name!r} in {source.name}", ", ".join(known) or "none", nearest(name, known))
+        _check_names(names, known, "dataset", source)
         return {name: np.asarray(stored[name][()], float).ravel() for name in (names or known)}

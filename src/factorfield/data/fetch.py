@@ -74,7 +74,9 @@ def fetch(
     """
     if isinstance(file, str):
         if file not in FILES:
-            raise expected("the name of a published file", file, nearest(file, FILES))
+            raise expected(
+                "the name of a published file", file, nearest(file, FILES, "factorfield data fetch, which lists them")
+            )
         file = FILES[file]
     target = Path(folder).expanduser() / file.name
     if not target.parent.is_dir():

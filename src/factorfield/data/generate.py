@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.data.columns import HDF5_ENDINGS
 from factorfield.data.initial import normalised, pdebench_wave
 from factorfield.data.reference import fisher_kpp, translate
 from factorfield.errors import expected, nearest
@@ -34,7 +35,7 @@ def generate(
     import h5py
 
     if equation not in FRAMES:
-        raise expected(f"an equation among {', '.join(FRAMES)}", equation, nearest(equation, FRAMES))
+        raise expected(f"an equation among {', '.join(FRAMES)}", equation, nearest(equation, FRAMES, "'advection'"))
     missing = set(ATTRIBUTES[equation]) ^ set(physics)
     if missing:
         names = ", ".join(ATTRIBUTES[equation])
@@ -44,6 +45,9 @@ def generate(
     if isinstance(rows, bool) or rows < 1:
         raise expected("at least one row", rows, "rows=10")
     target = Path(path).expanduser()
+    if target.suffix.lower() not in HDF5_ENDINGS:
+        known = ", ".join(HDF5_ENDINGS)
+        raise expected(f"a data file ending in one of {known}", target.name, f"{target.stem or 'own'}.hdf5")
     if not target.parent.is_dir():
         raise expected("an output path in an existing folder", str(target), f"mkdir -p {target.parent}")
     times = np.arange(FRAMES[equation]) / 100

@@ -150,5 +150,7 @@ def checked_targets(names: Sequence[str]) -> list[str]:
     """The targets meant, in the order they are made; none, or `all`, means all of them."""
     for name in names:
         if name not in TARGETS and name != "all":
-            raise expected(f"a target among {', '.join(TARGETS)}, all", name, nearest(name, [*TARGETS, "all"]))
+            raise expected(
+                f"a target among {', '.join(TARGETS)}, all", name, nearest(name, [*TARGETS, "all"], "'table1'")
+            )
     return list(TARGETS) if not names or "all" in names else [name for name in TARGETS if name in names]

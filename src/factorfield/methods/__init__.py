@@ -25,7 +25,8 @@ _METHODS = {
     "vi": ("factorfield.methods.vi", "VI"),
     "hmc": ("factorfield.methods.hmc", "HMC"),
 }
-# packages of the extra `baselines`, looked for when a method is named: before other work, not after it
+EXTRA = "baselines"
+# packages of that extra, looked for when a method is named: before other work, not after it
 _PACKAGES = {"sgd": ("jax", "optax"), "vi": ("jax", "optax"), "hmc": ("jax", "blackjax", "arviz")}
 
 
@@ -40,13 +41,17 @@ def names() -> list[str]:
     return list(_METHODS)
 
 
+def missing_packages(name: str) -> list[str]:
+    """What a method needs and this installation does not have."""
+    return [package for package in _PACKAGES.get(name, ()) if importlib.util.find_spec(package) is None]
+
+
 def get(name: str, **options: Any) -> Method:
     """A method by name, with its options."""
     if name not in _METHODS:
-        raise expected(f"a method among {', '.join(_METHODS)}", name, nearest(name, _METHODS))
-    for package in _PACKAGES.get(name, ()):
-        if importlib.util.find_spec(package) is None:
-            needed(package, "baselines")
+        raise expected(f"a method among {', '.join(_METHODS)}", name, nearest(name, _METHODS, "'joint'"))
+    for package in missing_packages(name):
+        needed(package, EXTRA)
     module, attribute = _METHODS[name]
     method = getattr(importlib.import_module(module), attribute)
     _check_options(name, method, options)
@@ -59,7 +64,7 @@ def _check_options(name: str, method: Any, options: Mapping[str, Any]) -> None:
     known = {field.name: getattr(plain_method, field.name) for field in dataclasses.fields(plain_method)}
     for key, value in options.items():
         if key not in known:
-            raise expected(f"options of {name} among {', '.join(known)}", key, nearest(key, known))
+            raise expected(f"options of {name} among {', '.join(known)}", key, nearest(key, known, "leaving it out"))
         usual = known[key]
         kind: Any = numbers.Integral if isinstance(usual, int) else numbers.Real if isinstance(usual, float) else None
         plain = isinstance(value, str | bool | numbers.Real)

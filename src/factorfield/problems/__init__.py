@@ -29,7 +29,11 @@ def get(name: str, **options: Any) -> Problem:
     allowed = inspect.signature(module.problem).parameters
     for option in options:
         if option not in allowed:
-            raise expected(f"options of {name} among {', '.join(allowed)}", option, nearest(option, allowed))
+            raise expected(
+                f"options of {name} among {', '.join(allowed)}",
+                option,
+                nearest(option, allowed, f"factorfield list {name}"),
+            )
         _check_kind(option, options[option], allowed[option])
     return module.problem(**options)
 
@@ -48,6 +52,11 @@ def _check_kind(name: str, value: Any, parameter: inspect.Parameter) -> None:
         raise expected(f"text for {name}", value, f"{name}=...")
 
 
+def options(name: str) -> dict[str, Any]:
+    """The options of a problem and their defaults."""
+    return {key: option.default for key, option in inspect.signature(_module(name).problem).parameters.items()}
+
+
 def summary(name: str) -> str:
     """The first line of a problem's description."""
     return (_module(name).__doc__ or "").strip().splitlines()[0]
@@ -56,5 +65,5 @@ def summary(name: str) -> str:
 def _module(name: str) -> Any:
     known = names()
     if name not in known:
-        raise expected(f"a problem among {', '.join(known)}", name, nearest(name, known))
+        raise expected(f"a problem among {', '.join(known)}", name, nearest(name, known, "factorfield list"))
     return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")

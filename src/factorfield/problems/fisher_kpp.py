@@ -37,7 +37,7 @@ def problem(
     """Generated initial conditions, a row of a PDEBench file (its nu and rho are then used), or the bump."""
     period = 2.0 * np.pi if initial == "bump" else 1.0
     if initial not in ("pdebench", "bump"):
-        raise expected("initial='pdebench' or 'bump'", initial, nearest(str(initial), ["pdebench", "bump"]))
+        raise expected("initial='pdebench' or 'bump'", initial, nearest(str(initial), ["pdebench", "bump"], "'bump'"))
     if file is None:
         x = Periodic(0.0, period).cells(CELLS)
         start = bump(x) if initial == "bump" else normalised(pdebench_wave(row)(x))
