@@ -269,13 +269,11 @@ class ChainPosterior(Posterior):
             "chain_kind": np.array([next(i for i, u in enumerate(unique) if u is link) for link in self.links], float),
             "chain_mean": np.stack([b.mean for b in self.starts]),
             "chain_root": np.stack([b.root for b in self.starts]),
-            "chain_future_rows": np.stack([_padded(m.rows, m.rows.shape[1]) for m in self.futures]),
-            "chain_future_target": np.stack([_padded(m.target[:, None], m.rows.shape[1])[:, 0] for m in self.futures]),
-            "chain_message_rows": np.stack([_padded(u.message.rows, u.message.rows.shape[1]) for u in unique]),
-            "chain_message_target": np.stack(
-                [_padded(u.message.target[:, None], u.message.rows.shape[1])[:, 0] for u in unique]
-            ),
         }
+        for name, messages in (("future", self.futures), ("message", [link.message for link in unique])):
+            packed = [_packed(message) for message in messages]
+            stored[f"chain_{name}_rows"] = np.stack([rows for rows, _ in packed])
+            stored[f"chain_{name}_target"] = np.stack([target for _, target in packed])
         for name in PLAIN:
             stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
@@ -297,10 +295,17 @@ def rowwise(factors: Sequence[Array], count: int) -> Array:
     return result
 
 
-def _padded(rows: Array, count: int) -> Array:
-    result = np.zeros((count, rows.shape[1]))
-    result[: len(rows)] = rows
-    return result
+def _packed(message: Message) -> tuple[Array, Array]:
+    """Rows and targets of one shape for all messages; those that are not there have no target."""
+    width, count = message.rows.shape[1], len(message.rows)
+    rows, target = np.zeros((width, width)), np.full(width, np.nan)
+    rows[:count], target[:count] = message.rows, message.target
+    return rows, target
+
+
+def _unpacked(rows: Array, target: Array) -> Message:
+    there = ~np.isnan(target)
+    return Message(rows[there], target[there])
 
 
 def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
@@ -323,7 +328,7 @@ def from_arrays(
 ) -> ChainPosterior:
     links = []
     for i in range(len(stored["chain_slope"])):
-        message = Message(stored["chain_message_rows"][i], stored["chain_message_target"][i])
+        message = _unpacked(stored["chain_message_rows"][i], stored["chain_message_target"][i])
         inside = Blocks(stored["chain_slope"].shape[1], _inside(stored, i))
         links.append(Segment(message=message, inside=inside, **{name: stored[f"chain_{name}"][i] for name in PLAIN}))
     pairs = zip(stored["chain_future_rows"], stored["chain_future_target"], strict=True)
@@ -337,5 +342,5 @@ def from_arrays(
         problem, representation, noise, stored["chain_edges"],
         [Belief(m, r) for m, r in zip(stored["chain_mean"], stored["chain_root"], strict=True)],
         [links[int(kind)] for kind in stored["chain_kind"]],
-        [Message(rows, target) for rows, target in pairs], tails,
+        [_unpacked(rows, target) for rows, target in pairs], tails,
     )  # fmt: skip

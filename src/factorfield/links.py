@@ -48,6 +48,11 @@ class Message:
     rows: Array
     target: Array
 
+    def __post_init__(self) -> None:
+        """One layout in memory: BLAS rounds others differently, and a file would not give back the same bits."""
+        object.__setattr__(self, "rows", np.ascontiguousarray(self.rows))
+        object.__setattr__(self, "target", np.ascontiguousarray(self.target))
+
     @staticmethod
     def nothing(size: int) -> Message:
         return Message(np.zeros((0, size)), np.zeros(0))
@@ -58,7 +63,7 @@ class Message:
     def __mul__(self, other: Message) -> Message:
         both = np.vstack([np.column_stack([m.rows, m.target]) for m in (self, other)])
         upper = triangle(both)[: self.rows.shape[1]]
-        return Message(np.ascontiguousarray(upper[:, :-1]), upper[:, -1].copy())
+        return Message(upper[:, :-1], upper[:, -1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +72,9 @@ class Belief:
 
     mean: Array
     root: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", np.ascontiguousarray(self.root))
 
     def __mul__(self, message: Message) -> Belief:
         """Condition on a message, in the coordinates where this belief is standard normal."""

@@ -15,11 +15,13 @@ SMALLEST = 1e-5  # of the field's scale: the least size of a condition that roun
 
 
 def field_scale(problem: Problem) -> float:
-    """The field's typical size: the root mean square of what the conditions say about it, 1 if they do not."""
+    """The field's typical size: what the conditions say about it, else what sources and fluxes make of it, else 1."""
     told = [s for s in problem.statements if not s.is_equation and any(not j.orders for j in s.relation.jets.values())]
-    sizes = [_told_size(problem, statement) for statement in told]
-    largest = max(sizes, default=1.0)
-    return largest if largest > 0.0 and np.isfinite(largest) else 1.0
+    for statements in (told, problem.statements):
+        largest = max((_told_size(problem, statement) for statement in statements), default=0.0)
+        if largest > 0.0 and np.isfinite(largest):
+            return largest
+    return 1.0
 
 
 def condition_scale(problem: Problem, statement: Statement, scale: float) -> float:
@@ -38,7 +40,24 @@ def _told_size(problem: Problem, statement: Statement) -> float:
         offset = evaluate_at_zero(statement.relation, problem, points)
     except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value there
         return _size_of_inverse(statement)
-    return float(np.sqrt(np.mean((statement.target - offset) ** 2)))
+    return float(np.sqrt(np.mean((statement.target - offset) ** 2))) / _response(problem, statement)
+
+
+def _response(problem: Problem, statement: Statement) -> float:
+    """What a statement says about a field of size one that varies over the whole domain; of the field itself, if it
+    names that: h*(u - 20) is about 20, whatever h is."""
+    own = {jet: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
+    if statement.is_equation or not own:
+        return natural_size(statement.relation, problem, 1.0)
+    sizes = [
+        np.max(np.abs(evaluate_coefficient(c, typical_parameters(problem), _centre(problem)))) for c in own.values()
+    ]
+    largest = float(max(sizes))
+    return largest if np.isfinite(largest) and largest > 0.0 else 1.0
+
+
+def _centre(problem: Problem) -> dict[str, Array]:
+    return {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
 
 
 def _size_of_inverse(statement: Statement) -> float:
@@ -63,11 +82,7 @@ def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Ar
 
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
     """The size of the equation's largest linear term for a field of size `scale` varying over the whole domain."""
-    centre = {
-        name: np.array([0.5 * (problem.domain[name].lower + problem.domain[name].upper)])
-        for name in problem.domain.names
-    }
-    sizes = []
+    centre, sizes = _centre(problem), []
     for jet, coefficient in relation.linear_part.items():
         size = float(np.max(np.abs(evaluate_coefficient(coefficient, typical_parameters(problem), centre))))
         for axis, times in jet.orders:

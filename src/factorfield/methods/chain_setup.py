@@ -30,7 +30,7 @@ from factorfield.methods.chain_summary import WINDOWS, kept_rows
 from factorfield.model import FACE_NOISE, LABEL_NOISE, check_memory, checked_counts
 from factorfield.problem import Problem, Statement
 from factorfield.representation import Representation, field_form
-from factorfield.scales import condition_scale, field_scale
+from factorfield.scales import condition_scale, field_scale, natural_size
 from factorfield.spectrum import Spectrum
 from factorfield.symbol import rates
 
@@ -279,7 +279,8 @@ def _sigmas(
                 many = s.points is not None and len(s.target) >= FEWEST_LABELS
                 value = (FIRST_NOISE if many else LABEL_NOISE) * scale
                 if s.face is not None:
-                    value = (WALL_NOISE if stands(s) else FACE_NOISE) * condition_scale(problem, s, scale)
+                    own = condition_scale(problem, s, scale)
+                    value = (WALL_NOISE if stands(s) else FACE_NOISE) * natural_size(s.relation, problem, own)
             if s.points is not None and len(jets) == 1 and not jets[0].orders:
                 noise.setdefault(jets[0].field, float(np.sqrt(np.mean(np.square(value)))))
         sigma.append(value)
