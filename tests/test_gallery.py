@@ -46,7 +46,6 @@ def test_intervals_of_noisy_populations_cover_over_draws() -> None:
     ("name", "modes"),
     [("heat", {"x": 6, "t": 30}), ("heat-2d", {"x": 2, "y": 2, "t": 14})],
 )
-@pytest.mark.filterwarnings("ignore:the last of .* modes:factorfield.AdviceWarning")
 def test_windows_agree_with_one_polynomial_over_all_time(name: str, modes: dict[str, int]) -> None:
     """Two representations of one posterior: other polynomials, points and (broad) priors, the same modes in space.
 

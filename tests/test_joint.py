@@ -17,7 +17,6 @@ from reference import textbook_posterior
 
 # models here are small on purpose, and say so
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:the last of .* modes:factorfield.AdviceWarning"),
     pytest.mark.filterwarnings("ignore:values are missed by more than chance:factorfield.AdviceWarning"),
 ]
 

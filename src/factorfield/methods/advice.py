@@ -16,6 +16,7 @@ from factorfield.problem import Problem, Statement
 
 Array = NDArray[np.float64]
 SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
+UNFOLLOWED = 10.0  # the same for sigmas of our choice, root mean square: below 2 in solves that follow the field
 EXCLUDED = 4.0  # standard deviations of a prior: what it says does not happen
 UNMOVED = 0.95  # of the prior's standard deviation: what an unknown that was told nothing keeps
 
@@ -72,6 +73,15 @@ def contradictions(misfits: Mapping[str, tuple[float, int]], stacklevel: int) ->
             "or their sigma is too small",
             AdviceWarning, stacklevel=stacklevel + 1,
         )  # fmt: skip
+
+
+def unfollowed(name: str, missed: float, stacklevel: int) -> None:
+    """Warn of an equation, start or wall that is missed by many of the sigmas that we chose for it."""
+    warnings.warn(
+        f"{name}: misses its values by {missed:.3g} sigma (root mean square), so it contradicts the other factors or "
+        "the basis cannot follow it; check the values, enlarge its sigma or add modes",
+        AdviceWarning, stacklevel=stacklevel + 1,
+    )  # fmt: skip
 
 
 def details_lost(axis: str, modes: int, share: float, stacklevel: int) -> None:

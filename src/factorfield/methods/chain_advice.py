@@ -9,8 +9,16 @@ from numpy.typing import NDArray
 
 from factorfield.chain_posterior import ChainPosterior, layout
 from factorfield.factors import FactorGroup
-from factorfield.methods.advice import contradictions, details_lost, free_directions, unconstrained
+from factorfield.methods.advice import (
+    UNFOLLOWED,
+    contradictions,
+    details_lost,
+    free_directions,
+    unconstrained,
+    unfollowed,
+)  # fmt: skip
 from factorfield.methods.chain_modes import LOST, last_modes
+from factorfield.methods.chain_rows import projected
 from factorfield.methods.chain_setup import Setup
 
 Array = NDArray[np.float64]
@@ -48,13 +56,17 @@ def _unresolved(setup: Setup, posterior: ChainPosterior) -> None:
 
 
 def _contradictions(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[FactorGroup] | None]) -> None:
-    """Chi-square of each condition whose sigma was given, at the posterior mean."""
+    """Chi-square of each condition at the posterior mean: against chance where its sigma was given, else by far."""
     found: dict[str, tuple[float, int]] = {}
     for index, of_window in enumerate(groups):
-        spoken = [group for group in of_window or [] if group.name in setup.given]
-        weights = posterior.window_mean(index) if spoken else np.zeros(0)
-        for group in spoken:
+        weights = posterior.window_mean(index) if of_window else np.zeros(0)
+        for group in of_window or []:
             value = group.relation.value(group.project(weights), group.parameters, group.points)
+            misfit = projected(group, (value - group.target) / group.sigma)
             missed, count = found.get(group.name, (0.0, 0))
-            found[group.name] = missed + float(np.sum(((value - group.target) / group.sigma) ** 2)), count + group.count
-    contradictions(found, 6)
+            found[group.name] = missed + float(misfit @ misfit), count + group.count
+    contradictions({name: entry for name, entry in found.items() if name in setup.given}, 6)
+    exempt = setup.given | {s.name for s in setup.problem.statements if s.noise is not None}
+    for name, (missed, count) in found.items():
+        if name not in exempt and not name.startswith("start of ") and missed > UNFOLLOWED**2 * count:
+            unfollowed(name, float(np.sqrt(missed / count)), 6)

@@ -23,7 +23,8 @@ Array = NDArray[np.float64]
 MOVED = 0.1  # standard deviations by which an equation alone may move the state where it starts
 CLAIMED = 0.3  # of a standard deviation: what it may claim to know about it
 SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
-NOMINAL = 1.0  # the same where it comes from the sigmas of formulas: the start's and the walls' need not fit together
+NOMINAL = 1.0  # the same where it comes from the sigmas of formulas, which need not fit together
+ROUGH = 0.3  # of it, what the mean may leave to them where walls are noisy: anew at every instant is not smooth
 
 
 def unfollowed(walk: Walk, weights: Array, start: Belief, link: Segment) -> float:
@@ -32,9 +33,12 @@ def unfollowed(walk: Walk, weights: Array, start: Belief, link: Segment) -> floa
     spread = np.sqrt(np.sum((link.slope @ start.root) ** 2, axis=1))
     known = np.sqrt(np.sum(start.root[: walk.setup.field_states] ** 2, axis=1))  # coefficients have other units
     largest = max(spread.max(initial=0.0), known.max(initial=0.0))
-    share = NOMINAL if walk.setup.started and not walk.setup.speaks_later else SHARE
+    setup = walk.setup
+    nominal = (setup.started and not setup.speaks_later) or setup.noisy_walls
+    share = NOMINAL if nominal else SHARE
     of_spread = float(spread[walk.last].max(initial=0.0)) / max(share * largest, allowed)
-    of_mean = float(np.abs(weights[walk.rest[walk.last]]).max(initial=0.0)) / allowed
+    smooth = max(allowed, ROUGH * largest) if setup.noisy_walls else allowed
+    of_mean = float(np.abs(weights[walk.rest[walk.last]]).max(initial=0.0)) / smooth
     worst = max(of_mean, of_spread)
     return worst if np.isfinite(worst) else np.inf
 

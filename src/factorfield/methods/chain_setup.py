@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,11 @@ class Setup:
     def standing(self) -> frozenset[str]:
         """Statements that speak in every window alike."""
         return frozenset(s.name for s in self.problem.statements if stands(s))
+
+    @cached_property
+    def noisy_walls(self) -> bool:
+        """Did the user give a wall a sigma of its own?"""
+        return any(s.face is not None and stands(s) and s.sigma is not None for s in self.problem.statements)
 
     def start_belief(self) -> Belief:
         """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -24,11 +23,11 @@ from numpy.typing import NDArray
 
 from factorfield import threads
 from factorfield.continuation import stages
-from factorfield.errors import AdviceWarning, expected, overheard, repeat
+from factorfield.errors import expected, overheard, repeat
 from factorfield.factors import Linearised
 from factorfield.gaussian import Diagonal
 from factorfield.methods import Report
-from factorfield.methods.advice import contradictions, free_directions, unconstrained
+from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
 from factorfield.methods.belief import (
     Belief,
     between,
@@ -58,9 +57,6 @@ ITERATED_CONDITION = 1e12  # a linearised one is not: Cholesky may keep four
 STARTED = 50.0  # tangents stop at a promised gain of this many tolerances when posterior linearisation follows
 NEARBY = 10.0  # promised gain, in nats, below which it is worth asking whether the belief has settled already
 HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
-# root mean square misfit, in sigmas, from which a group whose sigma is our choice is said to contradict the others:
-# below 2 in the gallery's solves that follow the field
-UNFOLLOWED = 10.0
 
 
 @dataclass(frozen=True)
@@ -264,11 +260,5 @@ def advise(model: Model, belief: Belief, posterior: GaussianPosterior) -> None:
             missed, count = found.get(group.name, (0.0, 0))
             found[group.name] = missed + total, count + group.count
         elif total > UNFOLLOWED**2 * group.count:
-            missed = np.sqrt(total / group.count)
-            warnings.warn(
-                f"{group.name}: misses its values by {missed:.3g} sigma (root mean square), so it contradicts the "
-                "other factors or the basis cannot follow it; check the values, enlarge its sigma or add modes",
-                AdviceWarning,
-                stacklevel=4,
-            )
+            unfollowed(group.name, float(np.sqrt(total / group.count)), 4)
     contradictions(found, 4)

@@ -35,8 +35,8 @@ def last_modes(model: Model, solution: Solution) -> dict[str, float]:
 def richer(model: Model, solution: Solution) -> Model | None:
     """The same problem with more modes along the axes that need them, or None: then a user is told what is lost."""
     settings, problem = model.settings, model.problem
-    if settings.get("model") != "default" or settings["activation"] != "identity":
-        return None
+    if settings.get("model") != "default" or settings["activation"] != "identity" or not settings["automatic"]:
+        return None  # a model that was built by hand is as it was meant
     carried, chosen, automatic = last_modes(model, solution), settings["modes"], settings["automatic"]
     if TIME not in problem.domain:
         wanted = {a: math.ceil(GROWTH * chosen[a]) if carried[a] > RESOLVED else chosen[a] for a in automatic}
