@@ -166,6 +166,7 @@ def test_groups_with_one_relation_share_one_mean_in_the_pinn_loss() -> None:
     assert loss == pytest.approx(sum(np.mean(np.concatenate(parts)) for parts in squares.values()), rel=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:values are missed:factorfield.AdviceWarning")
 def test_trajectories_that_share_their_design_advance_together_and_give_the_same_answer() -> None:
     problems = [advection_problem(seed) for seed in (0, 1)]
     pair = [ff.default_model(problem, modes={"x": 2, "t": 3}) for problem in problems]

@@ -213,6 +213,7 @@ def test_the_evidence_finds_noise_and_modes_on_even_and_uneven_points() -> None:
         assert found.left_out(3) > found.left_out(12) >= 0.0
 
 
+@pytest.mark.filterwarnings("ignore:the last of .* modes:factorfield.AdviceWarning")  # of joint, at the end
 def test_conditioning_equals_solving_with_everything_at_once() -> None:
     full = heat(later=True)
     method = Chain(modes={"x": 3})

@@ -108,6 +108,7 @@ def test_unknown_coefficients_come_with_intervals() -> None:
     assert abs(found["mean"] - 1.3) < 4 * found["std"] and 0.0005 < found["std"] < 0.01
 
 
+@pytest.mark.filterwarnings("ignore:the last of 8 modes:factorfield.AdviceWarning")
 def test_a_coefficient_that_varies_in_space_is_a_second_field() -> None:
     rng = np.random.default_rng(2)
     x, t = rng.uniform(0, 1, 200), rng.uniform(0, 1, 200)

@@ -109,6 +109,7 @@ def test_truth_lies_inside_three_standard_deviations_where_it_can_be_represented
     assert 0.3 < float(np.sqrt((z**2).mean())) < 2.0  # and the std is not simply huge
 
 
+@pytest.mark.filterwarnings("ignore:the last of 5 modes:factorfield.AdviceWarning")
 @pytest.mark.parametrize("b", [0.1, 0.4])
 def test_papers_row_9394_with_the_identity_ansatz_has_rmse_below_2e_3(pdebench: Path, b: float) -> None:
     problem = ff.problems.get("advection", file=pdebench / f"1D_Advection_Sols_beta{b}.hdf5", row=0)

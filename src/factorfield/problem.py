@@ -150,7 +150,9 @@ class Problem:
             return self._face_statement(condition, face, f"boundary {where}: {condition.text}", ())
         if "=" in condition.text:
             raise expected(
-                "a quantity without '=' that is equal at both places", condition.text, "'u', and 'u_x' in another"
+                "a quantity without '=' that is equal at both places",
+                condition.text,
+                "'u' for that, or one condition for each place",
             )
         name = f"boundary {where} and {pair[2]:g}: {condition.text}"
         return self._face_statement(condition, face, name, difference(*pair))

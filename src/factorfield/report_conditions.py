@@ -56,9 +56,10 @@ def misfit(solution: Solution, statement: Statement, chosen: Mapping[str, float]
 
 
 def contradicted(solution: Solution) -> list[str]:
-    """Warnings, as plain text, about measurements that the solution does not explain."""
+    """Warnings, as plain text, about measurements that the solution does not explain, where its method said nothing."""
     chosen, found = dict(solution.settings.get("sigma") or []), []
-    for statement in solution.problem.statements:
+    told = " ".join(solution.warnings or ())
+    for statement in (s for s in solution.problem.statements if s.name not in told):
         distance = misfit(solution, statement, chosen)
         # other noise than Gaussian allows values far away
         if statement.noise is None and distance is not None and distance > TOO_FAR:
