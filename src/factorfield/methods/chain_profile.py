@@ -32,13 +32,13 @@ def may_climb(setup: Setup) -> bool:
 
 def is_lost(walk: Walk, status: Status) -> bool:
     """Did the search for unknown coefficients end nowhere, or far from the data?"""
-    squares: dict[str, list[Array]] = {}
+    squares: dict[str, tuple[float, int]] = {}
     for index, groups in enumerate(walk.groups):
         for group in (group for group in groups or [] if group.name in walk.setup.given):
-            value = group.relation.value(group.project(_weights(walk, index)), group.parameters, group.points)
-            squares.setdefault(group.name, []).append(np.square((value - group.target) / group.sigma))
-    means = [float(np.mean(np.concatenate(parts))) for parts in squares.values()]
-    return status != "converged" or not all(mean < LOST**2 for mean in means)
+            misfit = walk.misfit(group, _weights(walk, index))
+            total, count = squares.get(group.name, (0.0, 0))
+            squares[group.name] = total + float(misfit @ misfit), count + group.count
+    return status != "converged" or not all(total < LOST**2 * count for total, count in squares.values())
 
 
 def climb(setup: Setup, tolerance: float, iterations: int, report: Report | None) -> tuple[Walk, Status] | None:

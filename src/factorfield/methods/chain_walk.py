@@ -43,6 +43,7 @@ STUCK = 100  # equal windows in a row after which the rest of the horizon is jud
 PATIENCE = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
 HOPELESS = 1e9  # standard deviations that a path may move in one step of smoothing
 LINEAR = "linear and Gaussian: exact for the windows chosen"
+NEAR, SHORTEST = 1.0, 1e-3  # standard deviations within which a step is taken as it is, and the least part of one
 SETTLED = 1e-3  # nats: a step that gains less has arrived
 
 
@@ -337,9 +338,12 @@ class Walk:
         if self.setup.is_linear or not self.setup.speaks_later:
             return Status("converged", LINEAR if self.setup.is_linear else "every window settled")
         for _ in range(self.most_iterations):
-            moved = self.relinearise()
+            try:
+                moved = self.relinearise()
+                self.backward()
+            except (ValueError, linalg.LinAlgError):  # infinite rows
+                raise self._lost() from None
             self.moves.append(moved)
-            self.backward()
             if self.report is not None:
                 self.report(f"smoothing, the path moved by {moved:.1e} sd", 0.9)
             if not moved < HOPELESS:
@@ -347,6 +351,12 @@ class Walk:
             if moved < 1e-3:
                 return Status("converged", f"the smoothed path rests to {moved:.1e} standard deviations")
         return Status("max-iterations", f"the smoothed path still moves by {moved:.1e} standard deviations")
+
+    def _lost(self) -> ProblemError:
+        text = (
+            "expected a path that the data lead to, received one that runs away while it is corrected; try starts=5, "
+        )
+        return ProblemError(f"{text}priors of the unknowns nearer to what is expected, or conditions at the start")
 
     def backward(self) -> None:
         message = Message.nothing(len(self.state))
@@ -357,10 +367,11 @@ class Walk:
         self.futures.reverse()
 
     def relinearise(self) -> float:
-        """One Gauss-Newton step of the whole chain; how far the states moved, in their standard deviations."""
+        """One Gauss-Newton step of the whole chain; how far it would move the states, in their standard deviations."""
         arrival, moved = self.setup.prior, 0.0
         beliefs = self.starts
         assert isinstance(beliefs, list)
+        wanted = []
         for index, link in enumerate(self.links):
             known = inner(self.starts[index], link, self.futures[index])
             weights = np.empty(len(self.order))
@@ -368,7 +379,8 @@ class Walk:
             spread = np.sqrt(np.sum(known.root[: len(self.state)] ** 2, axis=1)) + 1e-12 * self.setup.scale
             change = np.abs(known.mean[: len(self.state)] - self.centres[index][self.state]) / spread
             moved = max(moved, float(change.max()))
-            self.centres[index] = weights
+            wanted.append(weights)
+        self.centres = self._towards(wanted) if moved > NEAR else wanted
         for index in range(len(self.links)):
             lower, upper = self.edges[index], self.edges[index + 1]
             groups = self.groups[index]
@@ -377,3 +389,13 @@ class Walk:
             beliefs[index] = arrival * self.links[index].message
             arrival = carried(beliefs[index], self.links[index])
         return moved
+
+    def _towards(self, wanted: list[Array]) -> list[Array]:
+        """As far as the density does not fall; from the filtered path, which has jumps, as far as there is one."""
+        least = self.level(self.centres.__getitem__) if self.moves else np.finfo(float).max
+        length = 1.0
+        while True:
+            path = [old + length * (new - old) for old, new in zip(self.centres, wanted, strict=True)]
+            if length < SHORTEST or self.level(path.__getitem__) <= least:
+                return path
+            length *= 0.5
