@@ -69,8 +69,8 @@ class Walk:
         self.shared: dict[float, Segment] = {}  # by length
         self.ends: dict[float, Array] = {}
         self.last_modes: dict[str, float] = {}  # what they carried at the start
-        self.moves: list[float] = []  # of the smoothed path, in its standard deviations
         self.iterations = self.rejected = self.factorisations = 0
+        self.moves: list[float] = []  # of the smoothed path, in its standard deviations
 
     def release(self) -> None:
         """Another walk takes over: its file must be free."""
@@ -368,10 +368,8 @@ class Walk:
 
     def relinearise(self) -> float:
         """One Gauss-Newton step of the whole chain; how far it would move the states, in their standard deviations."""
-        arrival, moved = self.setup.prior, 0.0
-        beliefs = self.starts
+        arrival, moved, wanted, beliefs = self.setup.prior, 0.0, [], self.starts
         assert isinstance(beliefs, list)
-        wanted = []
         for index, link in enumerate(self.links):
             known = inner(self.starts[index], link, self.futures[index])
             weights = np.empty(len(self.order))
