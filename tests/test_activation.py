@@ -45,7 +45,7 @@ def test_moments_equal_quadrature(g: PiecewiseExponential | Identity, mean: floa
 
 
 def test_paper_variant_leaves_the_jumps_out() -> None:
-    # PROTOCOL.md: at mean 0, sd 0.1 the paper's E[g''] is 0.0005 where the exact sensitivity is 0.0404
+    # at mean 0, sd 0.1 the paper's E[g''] is 0.0005 where the exact sensitivity is 0.0404
     paper = G.covariance(0.0, 0.01, 1, "paper") / 0.01
     exact = G.covariance(0.0, 0.01, 1) / 0.01
     assert paper == pytest.approx(0.0005, abs=5e-5)

@@ -482,3 +482,14 @@ def test_an_unknown_far_from_its_prior_is_told() -> None:
     seen = ff.Observations(x=x, u=5.0 * x * (1 - x), sigma=0.01)
     with pytest.warns(ff.AdviceWarning, match="the unknown 'k' lies 9 standard deviations from the mean of its prior"):
         ff.solve(ff.Problem("u_xx = -k", LINE, {"k": ff.Unknown(1, 1)}, [*ENDS, seen]))
+
+
+def test_a_positive_table_whose_curve_is_negative_is_refused() -> None:
+    table = ff.Table(x=[0, 0.25, 0.5, 0.75, 1], value=[0.1, 0.1, 0.5, 0.5, 0.5])
+    with pytest.raises(ff.ProblemError, match=r"a curve that falls to -0\.0\d+ at x = 0\.1.*more values"):
+        ff.Problem("D*u_xx + D_x*u_x = 1", LINE, {"D": table}, ENDS)
+
+
+def test_no_draws_are_refused() -> None:
+    with pytest.raises(ff.ProblemError, match="1 or more, received 0"):
+        ff.solve(ff.Problem("u_xx = 1", LINE, {}, ENDS)).sample(0, x=[0.5])

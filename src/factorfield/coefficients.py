@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,23 @@ class Table:
                 axes[axis] = axes[axis] - base
             elif x[0] > whole.lower + TOLD * whole.length or x[-1] < whole.upper - TOLD * whole.length:
                 raise self._short(name, axis, whole.lower, whole.upper)
-        return Table(value=value, **axes)
+        fitted = Table(value=value, **axes)
+        fitted._check_sign(name)
+        return fitted
+
+    def _check_sign(self, name: str) -> None:
+        """A diffusion that is positive in the table must not be negative between its points."""
+        if len(self.axes) > 1 or not np.all(self.value > 0.0):
+            return
+        ((axis, x),) = self.axes.items()
+        fine = np.unique(np.concatenate([np.linspace(a, b, 11) for a, b in pairwise(x)]))
+        curve = self({axis: fine})
+        if curve.min() <= 0.0:
+            at = f"{curve.min():.3g} at {axis} = {fine[np.argmin(curve)]:.3g}"
+            raise expected(
+                f"a table {name} that a smooth curve can follow (its values are positive)",
+                f"a curve that falls to {at}", "more values where it bends",
+            )  # fmt: skip
 
     def _short(self, name: str, axis: str, lower: float, upper: float) -> Exception:
         x = self.axes[axis]

@@ -307,7 +307,7 @@ class _ChainRule:
 
 
 def without_curvature(relation: LatentRelation) -> LatentRelation:
-    """The relation with every g''(z) dropped: the paper's release does so for Fisher-KPP (PROTOCOL.md)."""
+    """The relation with every g''(z) dropped: the paper's release does so for Fisher-KPP."""
     dropped = {s: 0 for s, (_, order, _) in relation.bends.items() if order == 2}
     expression = relation.expression.subs(dropped)
     bends = {s: key for s, key in relation.bends.items() if s not in dropped}

@@ -108,13 +108,16 @@ class Solution:
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         """Joint draws of the field on the tensor grid of the given axes."""
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise expected("a whole number of draws, 1 or more", count, "solution.sample(10, ...)")
         return self.posterior.sample(count, seed=seed, of=of, **axes)
 
     def condition(self, more: Condition | Sequence[Condition]) -> Solution:
         """A new solution that also knows `more`, without starting over: equal to solving with everything at once."""
         if self.resume is None:
             raise expected(
-                "a solution made by method='chain' in this session", f"one by {self.settings.get('method', 'a file')}",
+                "a solution that method='chain' made in this session",
+                f"one by {self.settings.get('method', 'another method')}, made elsewhere or without windows",
                 "ff.solve with all conditions",
             )  # fmt: skip
         known = self.problem

@@ -235,7 +235,7 @@ def noise_sweep(records: Records) -> tuple[str, str]:
     small = [value for noise, value in mean.items() if 0.01 <= noise <= 0.1]
     text = (
         ", ".join(f"{n:g}: {v:.2e}" for n, v in mean.items())
-        + f"; collapsed or diverged: {sorted(set(lost)) or 'none'}"
+        + f"; collapsed or diverged: {'; '.join(sorted(set(lost))) or 'none'}"
     )
     seven = any("b = 7, eps_C = 0.005" in item for item in lost)
     return verdict(large > 1.5 * middle, max(small) < 1.5 * min(small), seven), text

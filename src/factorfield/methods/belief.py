@@ -184,7 +184,10 @@ def condition(
         precision = linalg.blas.dsyrk(1.0, rows.T, beta=1.0, c=precision, lower=1, overwrite_c=1)
         shift += transposed_times(rows, target)
     if not (np.all(np.isfinite(shift)) and np.all(np.isfinite(np.diag(precision)))):
-        raise ProblemError("expected finite factors, received overflow in rows / sigma; try a larger sigma")
+        raise ProblemError(
+            "expected finite factors, received overflow: the equation may have no solution here (exp(u) that grows "
+            "without end), or a sigma be far too small; try other coefficients, or larger sigmas"
+        )
     factor, info = linalg.lapack.dpotrf(precision, lower=1, clean=1)
     norm = float(np.max(np.abs(np.diag(precision)))) * math.sqrt(size)
     rcond = linalg.lapack.dpocon(factor, norm, uplo="L")[0] if info == 0 else 0.0

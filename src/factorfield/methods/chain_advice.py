@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.chain_posterior import ChainPosterior, layout
+from factorfield.errors import AdviceWarning
 from factorfield.factors import FactorGroup
 from factorfield.methods.advice import (
     UNFOLLOWED,
@@ -26,6 +28,8 @@ FREE = 0.5  # of the prior's standard deviation: a direction that is left with i
 
 
 def advise(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[FactorGroup] | None]) -> None:
+    for text in setup.jumps:
+        warnings.warn(text, AdviceWarning, stacklevel=5)
     prior = np.sqrt(np.sum(setup.prior.root**2, axis=1))
     for window, place in ((0, "initial"), (len(posterior.links) - 1, "final")):
         spread = posterior.seen(window).weight_std[layout(posterior.representation)[0]]

@@ -8,7 +8,6 @@ jump, for which no window is short enough.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from factorfield.basis import Family
 from factorfield.domain import TIME
 from factorfield.equation import evaluate_coefficient
-from factorfield.errors import AdviceWarning
 from factorfield.problem import Problem, Statement
 from factorfield.symbol import typical_parameters
 
@@ -32,11 +30,12 @@ NOTICED = 30.0  # sigmas of the start: smaller disagreements are within what is 
 
 def softened(
     problem: Problem, sigma: Sequence[Any], points: Mapping[str, Array], families: Mapping[str, Family]
-) -> tuple[list[Any], tuple[Statement, ...], bool]:
+) -> tuple[list[Any], tuple[Statement, ...], tuple[str, ...]]:
     """The sigmas of all statements, those of starts by formula enlarged near faces they disagree with; faces, to hold
-    at the start; whether there are such jumps."""
+    at the start; what to say about such jumps."""
     result: list[Any] = list(sigma)
     pinned: dict[str, float] = {}
+    jumps = []
     walls = [s for s in problem.statements if s.face is not None and TIME not in s.face and not s.stencil]
     start = problem.domain[TIME].lower
     where = problem.domain.tensor({TIME: [start], **points})
@@ -47,15 +46,13 @@ def softened(
             spacing = {axis: REACH * problem.domain[axis].length / families[axis].size for axis in wall.face or {}}
             gap = _gap(problem, statement, wall, spacing)
             if gap > NOTICED * float(np.max(result[index])):
-                warnings.warn(
+                jumps.append(
                     f"{statement.name!r} and {wall.name!r} disagree by {gap:.3g} where they meet; near there and soon "
-                    "after the start expect an error of that size",
-                    AdviceWarning, stacklevel=6,
-                )  # fmt: skip
+                    "after the start expect an error of that size"
+                )
                 away = sum(((where[a] - at) / spacing[a]) ** 2 for a, at in (wall.face or {}).items())
                 result[index] = np.hypot(result[index], gap * (EVERYWHERE + np.exp(-away)))
                 pinned[wall.name] = PINNED * gap
-    jumps = bool(pinned)
     held = []
     for wall, own in zip(problem.statements, sigma, strict=True):
         moving = any(TIME in dict(jet.orders) for jet in wall.relation.jets.values())
@@ -63,7 +60,7 @@ def softened(
             continue
         scale = pinned.get(wall.name, own)
         held.append(replace(wall, name=f"start of {wall.name}", face={**wall.face, TIME: start}, sigma=scale))
-    return result, tuple(held), jumps
+    return result, tuple(held), tuple(jumps)
 
 
 def _is_formula(statement: Statement) -> bool:

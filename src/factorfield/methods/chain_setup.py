@@ -75,7 +75,7 @@ class Setup:
     started: bool = False  # by a formula, not by labels
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     pinned: tuple[Statement, ...] = ()  # faces, at the start
-    jumps: bool = False  # does the start disagree with some of them?
+    jumps: tuple[str, ...] = ()  # advice about those that the start disagrees with
     estimated: tuple[int, ...] = ()  # statements whose sigma is found while solving (chain_noise.py)
     start: Mapping[str, float] = field(default_factory=dict)  # where the search begins, if not at the prior
     older: int = 0  # statements that an earlier solve knew already
