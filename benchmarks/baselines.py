@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import factorfield as ff
-from factorfield.compare import compare
-from factorfield.methods.density import batches, double_precision, log_joint
+from factorfield.methods.baselines.density import batches, double_precision, log_joint
+from factorfield.methods.compare import compare
 
 
 def advection(b: float, row: int) -> ff.Model:

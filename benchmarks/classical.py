@@ -29,7 +29,7 @@ from rows import header, line
 from scipy import integrate, linalg, optimize, special
 
 import factorfield as ff
-from factorfield.problem import Statement
+from factorfield.problem.problem import Statement
 from factorfield.problems import hare_lynx, lotka_volterra, reaction_inverse
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ import sys
 import time
 
 REPEATS = 11
-OURS = "import sys; sys.argv = ['factorfield', *{arguments!r}]; from factorfield.cli import main; main()"
+OURS = "import sys; sys.argv = ['factorfield', *{arguments!r}]; from factorfield.cli.app import main; main()"
 LISTING = """
 import atexit, sys
 atexit.register(lambda: print(*[m for m in sys.modules if m.split('.')[0] in {packages!r} and '._' not in m],

@@ -104,7 +104,7 @@ def one(name: str, method: str) -> dict[str, Any]:
     problem = ff.problems.get(name)
     try:
         if method in ("vi", "sgd"):
-            from factorfield.methods.adam import Schedule
+            from factorfield.methods.baselines.adam import Schedule
 
             options = {"schedule": Schedule(**options)}
         begin = time.perf_counter()

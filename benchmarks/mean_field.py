@@ -20,9 +20,9 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import factorfield as ff  # noqa: E402
-from factorfield.methods.mean_field import Messages  # noqa: E402
-from factorfield.methods.mean_field_kernel import activation_moments  # noqa: E402
-from factorfield.methods.mean_field_layout import Layout, lay_out  # noqa: E402
+from factorfield.methods.mean_field.kernel import activation_moments  # noqa: E402
+from factorfield.methods.mean_field.layout import Layout, lay_out  # noqa: E402
+from factorfield.methods.mean_field.mean_field import Messages  # noqa: E402
 
 REPEATS = 9
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 import factorfield as ff
-from factorfield.methods.mean_field import Messages
-from factorfield.methods.mean_field_layout import lay_out
+from factorfield.methods.mean_field.layout import lay_out
+from factorfield.methods.mean_field.mean_field import Messages
 
 CHECKPOINTS = (10, 30, 100, 300, 1000, 3000, 10_000)
 

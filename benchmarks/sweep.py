@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from factorfield.experiments.run import Run
-from factorfield.experiments.store import Store
-from factorfield.experiments.sweep import ONE_THREAD, sweep
+from factorfield.paper.run import Run
+from factorfield.paper.store import Store
+from factorfield.paper.sweep import ONE_THREAD, sweep
 
 PORT = 18799
 ADDRESS = f"tcp://127.0.0.1:{PORT}"

@@ -55,7 +55,7 @@ def group(title: str, names: list[str]) -> Iterator[str]:
         elif inspect.isclass(value):
             yield from of_class(f"ff.{name}", value)
         else:
-            function = importlib.import_module("factorfield.solve").solve if name == "solve" else value
+            function = importlib.import_module("factorfield.solving").solve if name == "solve" else value
             yield from of_function(f"ff.{name}", function, "###")
 
 

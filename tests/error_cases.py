@@ -216,7 +216,7 @@ CASES = [
 
 def run(case: Case) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a case, in the current folder."""
-    from factorfield.cli import main
+    from factorfield.cli.app import main
 
     for name, text in case.files.items():
         Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())

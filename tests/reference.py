@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import integrate
 
-from factorfield.model import Model
+from factorfield.model.model import Model
 
 
 def gaussian_expectation(f: Callable[[float], float], mean: float, variance: float, rate: float = 0.2) -> float:

@@ -21,34 +21,38 @@ from factorfield.version import __version__
 
 TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: `import factorfield` should cost nothing
 if TYPE_CHECKING:
-    from factorfield import data, methods, metrics, plotting, problems, report
-    from factorfield.activation import Identity, PiecewiseExponential
-    from factorfield.coefficients import Table, Unknown
-    from factorfield.conditions import Boundary, Equation, Initial, Observations
-    from factorfield.domain import Interval, Periodic
+    from factorfield import data, methods, metrics, problems
     from factorfield.errors import AdviceWarning, ProblemError
-    from factorfield.model import Model, default_model
-    from factorfield.noise import LogNormal, StudentT
-    from factorfield.paper import paper_model
-    from factorfield.plotting import plot
-    from factorfield.problem import Problem
-    from factorfield.problem_file import ProblemFile, read_problem
+    from factorfield.files.problem_file import ProblemFile, read_problem
+    from factorfield.model.activation import Identity, PiecewiseExponential
+    from factorfield.model.model import Model, default_model
+    from factorfield.model.paper import paper_model
+    from factorfield.problem.coefficients import Table, Unknown
+    from factorfield.problem.conditions import Boundary, Equation, Initial, Observations
+    from factorfield.problem.domain import Interval, Periodic
+    from factorfield.problem.noise import LogNormal, StudentT
+    from factorfield.problem.problem import Problem
+    from factorfield.show import plotting, report
+    from factorfield.show.plotting import plot
     from factorfield.solution import Solution, load
-    from factorfield.solve import solve
+    from factorfield.solving import solve
 
 # public name -> module; imported at first use, so that `import factorfield` costs almost nothing
 _HOMES = {
     "AdviceWarning": "errors", "ProblemError": "errors",
-    "Interval": "domain", "Periodic": "domain",
-    "Identity": "activation", "PiecewiseExponential": "activation",
-    "Boundary": "conditions", "Equation": "conditions", "Initial": "conditions", "Observations": "conditions",
-    "Problem": "problem", "Table": "coefficients", "Unknown": "coefficients",
-    "LogNormal": "noise", "StudentT": "noise",
-    "Model": "model", "default_model": "model", "paper_model": "paper",
-    "ProblemFile": "problem_file", "read_problem": "problem_file",
-    "Solution": "solution", "load": "solution", "solve": "solve", "plot": "plotting",
+    "Problem": "problem.problem", "Interval": "problem.domain", "Periodic": "problem.domain",
+    "Boundary": "problem.conditions", "Equation": "problem.conditions", "Initial": "problem.conditions",
+    "Observations": "problem.conditions", "Table": "problem.coefficients", "Unknown": "problem.coefficients",
+    "LogNormal": "problem.noise", "StudentT": "problem.noise",
+    "Identity": "model.activation", "PiecewiseExponential": "model.activation",
+    "Model": "model.model", "default_model": "model.model", "paper_model": "model.paper",
+    "Solution": "solution", "load": "solution", "solve": "solving",
+    "ProblemFile": "files.problem_file", "read_problem": "files.problem_file", "plot": "show.plotting",
 }  # fmt: skip
-_MODULES = ("data", "methods", "metrics", "plotting", "problems", "report")
+_MODULES = {
+    "data": "data", "methods": "methods", "metrics": "metrics", "problems": "problems",
+    "plotting": "show.plotting", "report": "show.report",
+}  # fmt: skip
 
 __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
@@ -66,7 +70,7 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     if name in _MODULES:
-        return importlib.import_module(f"factorfield.{name}")
+        return importlib.import_module(f"factorfield.{_MODULES[name]}")
     raise AttributeError(f"module 'factorfield' has no attribute {name!r}")
 
 

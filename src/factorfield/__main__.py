@@ -1,6 +1,6 @@
 """`python -m factorfield` is the command `factorfield`."""
 
-from factorfield.cli import main
+from factorfield.cli.app import main
 
 if __name__ == "__main__":
     main()

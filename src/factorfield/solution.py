@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorfield import chain_posterior, metadata, threads
+from factorfield import threads
 from factorfield.errors import ProblemError, expected, recorded
-from factorfield.files import complete
-from factorfield.posterior import GaussianPosterior, Posterior
-from factorfield.problem import Condition, Problem
-from factorfield.problem_text import problem_from_spec, problem_spec
-from factorfield.representation import Representation
-from factorfield.sampled import SampledPosterior
+from factorfield.files import metadata
+from factorfield.files.atomic import complete
+from factorfield.files.description import problem_from_spec, problem_spec
+from factorfield.model.representation import Representation
+from factorfield.posterior import windows as chain_posterior
+from factorfield.posterior.base import GaussianPosterior, Posterior
+from factorfield.posterior.sampled import SampledPosterior
+from factorfield.problem.problem import Condition, Problem
 from factorfield.version import __version__, versions
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.data.columns import HDF5_ENDINGS
 from factorfield.data.initial import normalised, pdebench_wave
 from factorfield.data.reference import fisher_kpp, translate
 from factorfield.errors import expected, nearest
+from factorfield.problem.tables import HDF5_ENDINGS
 
 Array = NDArray[np.float64]
 CELLS = 1024

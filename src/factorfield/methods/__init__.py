@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from factorfield.errors import expected, nearest, needed
-from factorfield.model import Model
+from factorfield.model.model import Model
 from factorfield.solution import Solution
 
 Report = Callable[[str, float], None]  # what is going on, and how far (0..1)
 
 # name -> (module, class); imported when asked for, so that no method pays for another's dependencies
 _METHODS = {
-    "chain": ("factorfield.methods.chain", "Chain"),
-    "joint": ("factorfield.methods.joint", "Joint"),
-    "laplace": ("factorfield.methods.joint", "Laplace"),
-    "mean-field": ("factorfield.methods.mean_field", "MeanField"),
-    "sgd": ("factorfield.methods.sgd", "SGD"),
-    "vi": ("factorfield.methods.vi", "VI"),
-    "hmc": ("factorfield.methods.hmc", "HMC"),
+    "chain": ("factorfield.methods.chain.chain", "Chain"),
+    "joint": ("factorfield.methods.joint.joint", "Joint"),
+    "laplace": ("factorfield.methods.joint.joint", "Laplace"),
+    "mean-field": ("factorfield.methods.mean_field.mean_field", "MeanField"),
+    "sgd": ("factorfield.methods.baselines.sgd", "SGD"),
+    "vi": ("factorfield.methods.baselines.vi", "VI"),
+    "hmc": ("factorfield.methods.baselines.hmc", "HMC"),
 }
 EXTRA = "baselines"
 # packages of that extra, looked for when a method is named: before other work, not after it

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.domain import TIME, Interval
 from factorfield.errors import AdviceWarning
-from factorfield.functions import coefficient_prior
-from factorfield.posterior import GaussianPosterior
-from factorfield.problem import Problem, Statement
+from factorfield.model.functions import coefficient_prior
+from factorfield.posterior.base import GaussianPosterior
+from factorfield.problem.domain import TIME, Interval
+from factorfield.problem.problem import Problem, Statement
 
 Array = NDArray[np.float64]
 SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from factorfield.errors import AdviceWarning
-from factorfield.functions import coefficient_prior
-from factorfield.problem import Problem
+from factorfield.model.functions import coefficient_prior
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 APART = 3.0  # standard deviations of the difference between two ends

@@ -13,7 +13,7 @@ import pkgutil
 from typing import Any
 
 from factorfield.errors import expected, nearest
-from factorfield.problem import Problem
+from factorfield.problem.problem import Problem
 
 LARGEST = 1e100  # no physics needs more, and squares of it are still numbers
 

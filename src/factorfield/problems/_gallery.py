@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.domain import TIME, Axis
 from factorfield.errors import expected
-from factorfield.problem import Boundary, Condition, Initial, Observations
+from factorfield.problem.domain import TIME, Axis
+from factorfield.problem.problem import Boundary, Condition, Initial, Observations
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
-from factorfield.problem import Observations
+from factorfield.problem.problem import Observations
 
 if TYPE_CHECKING:
     import xarray as xr

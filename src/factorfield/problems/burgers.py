@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorfield.domain import Interval, Periodic
 from factorfield.errors import expected
-from factorfield.problem import Problem
+from factorfield.problem.domain import Interval, Periodic
+from factorfield.problem.problem import Problem
 from factorfield.problems._gallery import Array, Fields, start, truth_on
 from factorfield.problems._initial_value import finite_number
 

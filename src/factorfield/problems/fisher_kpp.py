@@ -15,9 +15,9 @@ import numpy as np
 from factorfield.data.initial import bump, normalised, pdebench_wave
 from factorfield.data.pdebench import Row, read_row
 from factorfield.data.reference import fisher_kpp
-from factorfield.domain import Interval, Periodic
 from factorfield.errors import expected, nearest
-from factorfield.problem import Problem
+from factorfield.problem.domain import Interval, Periodic
+from factorfield.problem.problem import Problem
 from factorfield.problems._initial_value import field_array, from_file_or, initial_labels
 
 CELLS = 1024

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorfield.problem import Observations, Problem, Unknown
+from factorfield.problem.problem import Observations, Problem, Unknown
 from factorfield.problems import fisher_kpp
 
 

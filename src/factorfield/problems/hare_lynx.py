@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorfield.domain import Interval
-from factorfield.problem import Initial, Observations, Problem, Unknown
+from factorfield.problem.domain import Interval
+from factorfield.problem.problem import Initial, Observations, Problem, Unknown
 from factorfield.problems.lotka_volterra import EQUATIONS
 
 HARE = (

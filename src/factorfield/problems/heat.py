@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from factorfield.data.initial import smooth_field
-from factorfield.domain import Interval, Periodic
-from factorfield.problem import Problem
+from factorfield.problem.domain import Interval, Periodic
+from factorfield.problem.problem import Problem
 from factorfield.problems._initial_value import field_array, finite_number, initial_labels
 
 CELLS = 256

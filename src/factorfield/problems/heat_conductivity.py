@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft
 
-from factorfield.coefficients import Unknown
-from factorfield.domain import Interval, Periodic
-from factorfield.problem import Initial, Problem
+from factorfield.problem.coefficients import Unknown
+from factorfield.problem.domain import Interval, Periodic
+from factorfield.problem.problem import Initial, Problem
 from factorfield.problems._gallery import Array, measured
 
 CELLS, HORIZON = 128, 0.4

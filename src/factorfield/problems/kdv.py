@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorfield.domain import Interval, Periodic
-from factorfield.problem import Problem
+from factorfield.problem.domain import Interval, Periodic
+from factorfield.problem.problem import Problem
 from factorfield.problems._gallery import Array, Fields, start, truth_on
 
 

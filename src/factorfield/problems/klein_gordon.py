@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorfield.domain import Interval
-from factorfield.problem import Boundary, Problem
+from factorfield.problem.domain import Interval
+from factorfield.problem.problem import Boundary, Problem
 from factorfield.problems._gallery import Array, Fields, start, truth_on
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from factorfield.data.reference import exponential_integrator, laplace_symbol
-from factorfield.domain import Interval, Periodic
-from factorfield.problem import Problem
+from factorfield.problem.domain import Interval, Periodic
+from factorfield.problem.problem import Problem
 from factorfield.problems._gallery import Array, Fields, start, truth_on
 
 CELLS, LENGTH = 128, 22.0

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorfield.domain import Interval
-from factorfield.problem import Condition, Initial, Problem
+from factorfield.problem.domain import Interval
+from factorfield.problem.problem import Condition, Initial, Problem
 from factorfield.problems._gallery import Array, Fields, measured, truth_on
 
 RATES = {"alpha": 0.55, "beta": 0.028, "gamma": 0.8, "delta": 0.024}

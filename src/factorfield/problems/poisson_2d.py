@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorfield.domain import Interval
-from factorfield.problem import Problem
+from factorfield.problem.domain import Interval
+from factorfield.problem.problem import Problem
 from factorfield.problems._gallery import Array, Fields, scattered, truth_on, walls
 
 

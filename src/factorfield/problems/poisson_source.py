@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorfield.coefficients import Unknown
-from factorfield.domain import Interval
-from factorfield.problem import Problem
+from factorfield.problem.coefficients import Unknown
+from factorfield.problem.domain import Interval
+from factorfield.problem.problem import Problem
 from factorfield.problems._gallery import Array, Fields, scattered, truth_on, walls
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorfield.domain import Interval
-from factorfield.problem import Equation, Problem, Unknown
+from factorfield.problem.domain import Interval
+from factorfield.problem.problem import Equation, Problem, Unknown
 from factorfield.problems._gallery import Array, Fields, scattered, truth_on, walls
 
 

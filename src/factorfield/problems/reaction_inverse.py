@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from factorfield.domain import Interval
 from factorfield.errors import expected
-from factorfield.problem import Boundary, Condition, Initial, Observations, Problem, Unknown
+from factorfield.problem.domain import Interval
+from factorfield.problem.problem import Boundary, Condition, Initial, Observations, Problem, Unknown
 from factorfield.problems._gallery import Array, truth_on
 from factorfield.problems._initial_value import finite_number
 

@@ -1,0 +1,221 @@
+"""The command line: `factorfield solve heat --set nu=0.05 --out run.nc --plot run.png`.
+
+Exit codes: 0 solved (with a note if iterations ran out), 1 nothing to trust, 2 bad input (one line, no traceback).
+"""
+
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from factorfield.cli.compare import calibrate, compare
+from factorfield.cli.data import app as data_app
+from factorfield.cli.files import check, new, print_summary, seconds_rows, show, summary
+from factorfield.cli.output import print_json
+from factorfield.cli.pictures import plot_run, report_run
+from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
+from factorfield.cli.reproduce import reproduce
+from factorfield.errors import AdviceWarning, ProblemError, expected, recorded
+from factorfield.version import __version__
+
+if TYPE_CHECKING:
+    from factorfield.files.problem_file import ProblemFile
+
+app = typer.Typer(
+    add_completion=True,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Differential equations and noisy measurements, solved together with honest uncertainty.",
+)
+
+
+PIPED_WIDTH = 160
+READER_GONE = 141  # what a shell says of a program that `| head` ended
+AS_PUBLISHED = (
+    "this is the paper's model as published, known to be overconfident (docs/reproduction.md); "
+    "how the default model's intervals fare is in docs/beyond-the-paper.md"
+)
+PACKAGES = (
+    "numpy", "scipy", "sympy", "numba", "xarray", "h5netcdf", "h5py", "typer", "rich", "threadpoolctl", "matplotlib",
+    "jax", "optax", "blackjax", "arviz", "distributed",
+)  # fmt: skip
+
+
+def _version(value: bool) -> None:
+    """Ours, Python's, and those of what we stand on."""
+    if not value:
+        return
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    typer.echo(f"factorfield {__version__}")
+    typer.echo(f"python {platform.python_version()}")
+    for name in PACKAGES:
+        try:
+            typer.echo(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            typer.echo(f"{name} not installed")
+    raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the versions.")
+    ] = False,
+) -> None: ...
+
+
+def solve(
+    problem: ProblemName,
+    settings: Settings = None,
+    method: Annotated[
+        str, typer.Option(help="chain, joint, laplace, mean-field, sgd, vi or hmc; left out: the one that suits.")
+    ] = "",
+    model: ModelName = "",
+    out: Annotated[Path | None, typer.Option(help="Write the solution (NetCDF, such as run.nc).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
+    as_json: Json = False,
+    allow_outside: AllowOutside = False,
+) -> None:
+    """Solve a problem, print a table, write the solution and a picture."""
+    import factorfield as ff
+    from factorfield import methods
+    from factorfield.cli.estimate import built
+    from factorfield.show.plotting import check_picture
+    from factorfield.show.plotting import plot as draw
+    from factorfield.solution import check_result
+
+    if method:
+        methods.get(method)
+    with recorded() as told:  # advice about data and model belongs to the result as well
+        posed = posed_problem("solve", problem, settings, allow_outside)
+        out, plot = out or posed.output.get("solution"), plot or posed.output.get("picture")
+        if out is not None:
+            check_result(out)
+        if plot is not None:
+            check_picture(plot)
+        # a file's options belong to its own method; windows choose their own representation
+        chosen = _method(posed, method)
+        choices: dict[str, Any] = dict(posed.model) if not model else {"name": model}
+        begin = time.perf_counter()
+        windows = not choices or choices == {"name": "default"}
+        windows = windows and (chosen is None or getattr(chosen, "takes_problem", False))
+        subject = posed.problem if windows else built(posed.problem, choices)
+    modelled = time.perf_counter()
+    solution = ff.solve(subject, method=chosen, progress=True)
+    solution = replace(solution, warnings=(*told, *(solution.warnings or ())))
+    solved = time.perf_counter()
+    field = solution.posterior.predict(solution.default_grid())
+    predicted = time.perf_counter()
+    if out is not None:
+        solution.save(out)
+    if plot is not None:
+        draw(solution, plot, field)
+    document = summary(solution, field)
+    document["seconds"] = {"model": modelled - begin, "solve": solved - modelled, "predict": predicted - solved}
+    document["written"] = {key: str(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
+    _print_solution(document, as_json)
+    if solution.status != "converged":
+        typer.echo(f"note: {solution.status}: {solution.status.help}", err=True)
+    if choices.get("name") == "paper":
+        typer.echo(f"note: {AS_PUBLISHED}", err=True)
+    if solution.status == "diverged":
+        raise typer.Exit(1)
+
+
+def _method(posed: "ProblemFile", name: str) -> Any:
+    """The configured method, or None for the one that suits."""
+    from factorfield import methods
+    from factorfield.solving import suited
+
+    if name and name != posed.method:
+        return methods.get(name)
+    if posed.method is None and not posed.options:
+        return None
+    return methods.get(posed.method or ("joint" if posed.model else suited(posed.problem)), **posed.options)
+
+
+def _print_solution(document: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+        return
+    print_summary(document, seconds_rows(document["seconds"]))
+    for label, path in document["written"].items():
+        typer.echo(f"{label} written to {path}")
+
+
+# help lists commands in this order: from a first file to the paper
+COMMANDS: dict[str, Callable[..., None]] = {
+    "new": new, "check": check, "solve": solve, "show": show, "plot": plot_run, "report": report_run,
+    "list": list_problems, "compare": compare, "calibrate": calibrate, "reproduce": reproduce,
+}  # fmt: skip
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+app.add_typer(data_app, name="data")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: what the library says as an error becomes one line and exit code 2."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        code, line = _run(arguments)
+    if line:
+        typer.echo(line, err=True)
+    sys.exit(code)
+
+
+def _run(arguments: list[str] | None) -> tuple[int, str]:
+    """The exit code of a command line, and the line that explains it."""
+    interrupted = 130, "interrupted; files are whole: as before, or finished"
+    try:
+        width = {} if sys.stdout.isatty() else {"terminal_width": PIPED_WIDTH}  # help is not cut for a pipe
+        code = app(arguments, prog_name="factorfield", standalone_mode=False, **width)
+        return interrupted if code == 130 else (code or 0, "")
+    except ProblemError as problem:
+        return 2, f"error: {problem}"
+    except SystemExit as end:  # Click ends with 1 when its reader is gone: that is no failure of the command
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        return READER_GONE, ""
+    except KeyboardInterrupt:
+        return interrupted
+    except MemoryError:
+        return 2, f"error: {expected('a problem that fits into memory', 'a larger one', 'fewer modes or points')}"
+    except OSError as problem:
+        reason = f"{problem.strerror or problem}: {problem.filename or ''}".rstrip(": ")
+        return 2, f"error: {expected('files that can be read and written', reason, 'another path')}"
+    except Exception as problem:
+        if type(problem).__name__ == "Abort":
+            return interrupted
+        if not hasattr(problem, "format_message"):  # a bug of ours: its traceback is what helps
+            raise
+        return _usage(problem)
+
+
+def _usage(problem: Any) -> tuple[int, str]:
+    """What is wrong with the command line itself; told by its methods, as Typer may or may not bring its own Click."""
+    context = getattr(problem, "ctx", None)
+    path = context.command_path if context is not None else "factorfield"
+    if type(problem).__name__ == "NoArgsIsHelpError":
+        return 2, problem.format_message()
+    message = " ".join(problem.format_message().split()).rstrip(".")
+    return 2, f"error: expected arguments of `{path}`, received: {message}; try `{path} --help`"
+
+
+def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    prefix = "advice" if issubclass(category, AdviceWarning) else "warning"
+    typer.echo(f"{prefix}: {message}", err=True)
+
+
+if __name__ == "__main__":
+    main()

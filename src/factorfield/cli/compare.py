@@ -1,0 +1,114 @@
+"""`factorfield compare` and `factorfield calibrate`: methods side by side, and intervals that are counted."""
+
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from factorfield.cli.output import number, print_json, print_table, share
+from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, posed_problem
+from factorfield.errors import expected, nearest
+
+COMPARED = ("joint", "mean-field", "hmc", "vi", "sgd", "laplace")
+
+
+def compare(
+    problem: ProblemName,
+    settings: Settings = None,
+    names: Annotated[
+        str, typer.Option("--methods", help=f"Names separated by commas; left out: {', '.join(COMPARED)}.")
+    ] = "",
+    model: ModelName = "",
+    plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
+    as_json: Json = False,
+    allow_outside: AllowOutside = False,
+) -> None:
+    """Run several methods on one model; print one table, draw one picture."""
+    from factorfield import methods
+    from factorfield.cli.estimate import built
+    from factorfield.methods.compare import compare, table
+    from factorfield.progress import bar
+    from factorfield.show.plotting import check_picture, plot_comparison
+
+    if plot is not None:
+        check_picture(plot)
+    chosen = [methods.get(name.strip()) for name in (names.split(",") if names else _installed())]
+    posed = posed_problem("compare", problem, settings, allow_outside)
+    subject = built(posed.problem, {"name": model} if model else posed.model)
+    with bar() as report:
+        contenders = list(compare(subject, chosen, report))
+    rows = table(contenders)
+    if plot is not None:
+        plot_comparison(contenders, plot)
+    if as_json:
+        document = {"problem": problem, "weights": subject.size, "factors": subject.factors, "methods": rows}
+        print_json(document | {"written": {} if plot is None else {"picture": str(plot)}})
+    else:
+        _print_comparison(f"{problem}: {subject.size} weights, {subject.factors} factors", rows)
+        if plot is not None:
+            typer.echo(f"picture written to {plot}")
+    for contender in contenders:
+        status = contender.solution.status
+        if status != "converged":
+            typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
+
+
+def _installed() -> list[str]:
+    """The methods compared by default, without those whose packages are not there."""
+    from factorfield import methods
+
+    left_out = [name for name in COMPARED if methods.missing_packages(name)]
+    if left_out:
+        attempt = f"pip install 'factorfield[{methods.EXTRA}]'"
+        typer.echo(f"note: {', '.join(left_out)} left out, whose packages are not installed; try {attempt}", err=True)
+    return [name for name in COMPARED if name not in left_out]
+
+
+def _print_comparison(title: str, rows: list[dict[str, Any]]) -> None:
+    from factorfield.methods.compare import COLUMNS
+
+    # without HMC, or without a truth, there is nothing to say in some columns
+    columns = {text: key for text, key in COLUMNS.items() if any(row[key] == row[key] for row in rows)}
+    cells = []
+    for row in rows:
+        shown = [share(row[key]) if key == "coverage90" else number(row[key]) for key in columns.values()]
+        cells.append([row["method"], row["status"], *shown])
+    print_table(title, ["method", "status", *columns], cells)
+
+
+def calibrate(
+    draws: Annotated[int, typer.Option(help="Data sets per cell.")] = 40,
+    method: Annotated[str, typer.Option(help="A method (see `factorfield list`).")] = "chain",
+    sigma: Annotated[str, typer.Option(help="unknown, known, or both.")] = "both",
+    simulations: Annotated[
+        int, typer.Option(help="Instead: fields drawn from the prior, and the ranks of the truth.")
+    ] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the table (CSV).")] = None,
+) -> None:
+    """Draw data with stated noise, solve, and count how often the intervals hold the truth."""
+    from factorfield import methods
+    from factorfield.paper.calibration import calibrate as count
+    from factorfield.paper.calibration import cells
+    from factorfield.progress import bar
+    from factorfield.solution import check_writable
+
+    kinds = {"unknown": [False], "known": [True], "both": [False, True]}
+    if sigma not in kinds:
+        raise expected("--sigma unknown, known or both", sigma, nearest(sigma, kinds, "both"))
+    if draws < 1 or simulations < 0:
+        raise expected("--draws of at least 1, --simulations of at least 0", f"{draws}, {simulations}", "--draws 40")
+    if out is not None:
+        check_writable(out)
+    chosen = methods.get(method)
+    with bar() as report:
+        if simulations:
+            from factorfield.paper.simulation import simulation_table
+
+            table = simulation_table(simulations, report)
+        else:
+            table = count(draws, cells(kinds[sigma]), chosen, report)
+    print_table(table.title, list(table.header), table.cells())
+    if out is not None:
+        out.write_text(table.csv())
+        typer.echo(f"table written to {out}")

@@ -1,0 +1,276 @@
+"""`factorfield new`, `check` and `show`: files that describe problems, and files that hold solutions."""
+
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from factorfield.cli.output import duration, number, print_json, print_table, share, space, uncertain
+from factorfield.cli.problems import AllowOutside, Json
+from factorfield.errors import ProblemError, expected, nearest, recorded
+
+if TYPE_CHECKING:
+    from factorfield.cli.estimate import Estimate
+    from factorfield.files.problem_file import ProblemFile
+    from factorfield.problem.problem import Problem, Statement
+    from factorfield.solution import Solution
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A solution written by `solve --out run.nc`.")]
+LEAST_TIME = 1e-3  # seconds worth a line
+
+
+# -- new
+
+
+def templates() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((Path(__file__).parent / "templates").glob("*.toml"))}
+
+
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A template (see --list).", show_default=False)] = "",
+    list_: Annotated[bool, typer.Option("--list", help="Name the templates.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+) -> None:
+    """Write a commented problem file into the current folder."""
+    known = templates()
+    if list_:
+        for stem, path in known.items():
+            first = path.read_text(encoding="utf-8").splitlines()[0]
+            typer.echo(f"{stem}\t{first.lstrip('# ').partition('   ')[0]}")
+        return
+    if name not in known:
+        raise expected(
+            f"a template among {', '.join(known)}", name or "none", nearest(name, known, "factorfield new --list")
+        )
+    sources = sorted(known[name].parent.glob(f"{name}.*"))
+    for source in sources:
+        if Path(source.name).exists() and not force:
+            raise expected(f"no file {source.name} here", "one", "--force, or another folder")
+    for source in sources:
+        Path(source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        typer.echo(f"{source.name} written")
+
+
+# -- check
+
+
+def check(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A problem file.", show_default=False)] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of problem files.")] = False,
+    as_json: Json = False,
+    allow_outside: AllowOutside = False,
+) -> None:
+    """Say what a problem file means and what solving it will need; solve nothing."""
+    from factorfield.files.problem_file import read_problem, schema_text
+
+    if schema:
+        typer.echo(schema_text().rstrip())
+        return
+    if file is None:
+        raise expected("a problem file", "none", "factorfield new heat, then factorfield check heat.toml")
+    if not file.exists() and Path(f"{file}.toml").is_file():
+        raise expected("an existing problem file", str(file), f"factorfield check {file}.toml")
+    with recorded() as told:
+        read = read_problem(file, allow_outside)
+        try:
+            document = _described(read) | {"warnings": told}
+        except ProblemError as problem:
+            raise ProblemError(f"{file.name}: {problem}") from None
+    if as_json:
+        print_json(document)
+    else:
+        _print_description(document)
+
+
+def _described(read: "ProblemFile") -> dict[str, Any]:
+    from factorfield.cli.estimate import estimate
+
+    problem = read.problem
+    return {
+        "name": problem.name,
+        "fields": list(problem.fields),
+        "equations": [_equation(problem, s) for s in problem.statements if s.is_equation],
+        "domain": {
+            name: {"kind": type(axis).__name__.lower(), "from": axis.lower, "to": axis.upper}
+            for name, axis in ((name, problem.domain[name]) for name in problem.domain.names)
+        },
+        "parameters": {name: _coefficient(value) for name, value in problem.parameters.items()},
+        "conditions": [_condition(s) for s in problem.statements if not s.is_equation],
+        "method": {"name": read.method, **read.options},
+        "output": {key: str(path) for key, path in read.output.items()},
+        "estimate": vars(estimate(problem, read.method, read.options, read.model)),
+    }
+
+
+def _equation(problem: "Problem", statement: "Statement") -> dict[str, Any]:
+    from factorfield.model.activation import Identity
+    from factorfield.model.functions import coefficient_parts
+    from factorfield.model.latent import substitute
+    from factorfield.model.representation import field_form
+
+    relation = statement.relation
+    # linear in fields and unknown coefficients together, as the methods see it
+    forms = {name: field_form(name, problem.domain.names, Identity()) for name in problem.fields}
+    linear = substitute(relation, forms | {name: form for name, _, form in coefficient_parts(problem)}).is_linear
+    return {
+        "text": relation.text, "understood": f"{relation.expression} = 0", "linear": linear, "sigma": statement.sigma
+    }  # fmt: skip
+
+
+def _coefficient(value: Any) -> str:
+    from factorfield.problem.coefficients import Table, Unknown
+
+    if isinstance(value, Unknown):
+        kind = "positive unknown" if value.positive else "unknown"
+        return f"{kind}{' function of ' + ', '.join(value.over) if value.over else ''}, {value.mean:g} +- {value.std:g}"
+    if isinstance(value, Table):
+        return "table over " + " x ".join(f"{axis} ({len(x)})" for axis, x in value.axes.items())
+    return f"{value:g}"
+
+
+def _condition(statement: "Statement") -> dict[str, Any]:
+    import numpy as np
+
+    known = None if statement.sigma is None else float(np.sqrt(np.mean(np.square(statement.sigma))))
+    count = len(statement.target) if statement.points is not None else None
+    noise = "gaussian" if statement.noise is None else statement.noise.name
+    return {"name": statement.name, "values": count, "sigma": known, "noise": noise}
+
+
+def _print_description(document: dict[str, Any]) -> None:
+    rows = []
+    for equation in document["equations"]:
+        kind = "linear" if equation["linear"] else "nonlinear"
+        rows.append(("equation", f"{equation['understood']}  ({kind}, {_trusted(equation['sigma'])})"))
+    rows += [
+        (f"domain {n}", f"{axis['kind']} [{axis['from']:g}, {axis['to']:g}]") for n, axis in document["domain"].items()
+    ]
+    rows += [(f"parameter {name}", text) for name, text in document["parameters"].items()]
+    for condition in document["conditions"]:
+        count = "" if condition["values"] is None else f"{condition['values']} values, "
+        noise = "" if condition["noise"] == "gaussian" else f", {condition['noise']} noise"
+        rows.append(("condition", f"{condition['name']}  ({count}{_trusted(condition['sigma'])}{noise})"))
+    rows += [("condition", "none")] if not document["conditions"] else []
+    rows += [(f"output {key}", path) for key, path in document["output"].items()]
+    from factorfield.cli.estimate import Estimate
+
+    rows += _cost(Estimate(**document["estimate"]))
+    print_table(f"{document['name']}: fields {', '.join(document['fields'])}", [], rows)
+
+
+def _trusted(sigma: float | None) -> str:
+    return "sigma chosen or estimated" if sigma is None else f"sigma {sigma:g}"
+
+
+def _cost(needs: "Estimate") -> list[tuple[str, str]]:
+    from factorfield.cli.estimate import WITHIN
+
+    windows = ""
+    if needs.method == "chain":
+        windows = " in 1 window" if needs.windows == 1 else f" in each of about {needs.windows} windows"
+    return [
+        ("method", needs.method),
+        ("size", f"{needs.weights} weights, {needs.factors} factors{windows}"),
+        ("memory", space(needs.memory)),
+        ("time", f"about {duration(needs.seconds)} here (rough: within a factor of {WITHIN:g} on most problems)"),
+    ]
+
+
+# -- show
+
+
+def show(
+    file: Run,
+    as_json: Json = False,
+) -> None:
+    """Print what a result file holds: problem, status, settings, coefficients, scores."""
+    from factorfield.solution import load
+
+    solution = load(file)
+    field = solution.predict(**solution.default_grid())  # type: ignore[arg-type]
+    document = summary(solution, field) | {"conditions": [_condition(s) for s in _said(solution)]}
+    document |= {"settings": dict(solution.settings), "timings": dict(solution.timings)}
+    if as_json:
+        print_json(document)
+        return
+    rows = [("warning", text) for text in document["warnings"] or ()]
+    rows += [("warning", "the file does not say")] if document["warnings"] is None else []
+    rows += [
+        ("condition", str(c["name"]) + (f" ({c['values']} values)" if c["values"] else ""))
+        for c in document["conditions"]
+    ]
+    rows += [(f"setting {key}", _short(value)) for key, value in solution.settings.items()]
+    print_summary(document, rows + seconds_rows(solution.timings))
+
+
+def _said(solution: "Solution") -> list["Statement"]:
+    return [statement for statement in solution.problem.statements if not statement.is_equation]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_short(entry)}" for key, entry in value.items()) or "-"
+    if isinstance(value, list) and value and all(isinstance(entry, list) for entry in value):  # names and numbers
+        return "; ".join(" ".join(_short(part) for part in entry) for entry in value)
+    if isinstance(value, list):
+        return f"{len(value)} entries" if len(value) > 8 else ", ".join(_short(entry) for entry in value) or "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def summary(solution: "Solution", field: Any) -> dict[str, Any]:
+    """What solve and show both tell about a solution."""
+    from factorfield import metrics
+
+    problem = solution.problem
+    document: dict[str, Any] = {
+        "problem": problem.name,
+        "equations": [equation.text for equation in problem.equations],
+        "status": str(solution.status),
+        "help": solution.status.help,
+        "method": solution.settings.get("method"),
+        "weights": solution.posterior.representation.size,
+        "windows": solution.trace.get("windows"),
+        "modes": dict(solution.settings.get("modes", {})),
+        "mean_std": float(field["std"].mean()),
+        "parameters": solution.parameters,
+        "functions": _functions(solution),
+        "scores": None if problem.truth is None else metrics.score(field, problem.truth),
+        "warnings": None if solution.warnings is None else list(solution.warnings),
+    }
+    return document
+
+
+def _functions(solution: "Solution") -> dict[str, Any]:
+    """Unknown functions, as their range over the domain."""
+    found = {}
+    for name in solution.problem.functions:
+        values = solution.predict(of=name, **solution.default_grid())  # type: ignore[arg-type]
+        found[name] = {
+            "least": float(values["mean"].min()), "largest": float(values["mean"].max()),
+            "mean_std": float(values["std"].mean()),
+        }  # fmt: skip
+    return found
+
+
+def seconds_rows(timings: Mapping[str, float]) -> list[tuple[str, str]]:
+    return [(f"seconds to {key}", number(value)) for key, value in timings.items() if value >= LEAST_TIME]
+
+
+def print_summary(document: dict[str, Any], more: list[tuple[str, str]]) -> None:
+    """The table of solve and show: what both tell, then more."""
+    rows = [("status", document["status"]), ("method", document["method"] or "-")]
+    rows += [("weights", str(document["weights"]))]
+    rows += [("windows", str(document["windows"]))] if document["windows"] is not None else []
+    rows += [("modes", _short(document["modes"]))] if document["modes"] else []
+    score = document["scores"]
+    if score is not None:
+        rows += [(name, f"{score[key]:.3g}") for name, key in (("RMSE", "rmse"), ("CRPS", "crps"), ("NLL", "nll"))]
+        rows += [("coverage (90 %)", share(score["coverage90"]))]
+    rows += [("mean std", f"{document['mean_std']:.3g}")]
+    for name, values in document["parameters"].items():
+        rows.append((name, uncertain(values["mean"], values["std"], *values["interval"])))
+    for name, values in document["functions"].items():
+        rows.append((name, f"from {values['least']:.4g} to {values['largest']:.4g}, mean std {values['mean_std']:.2g}"))
+    print_table(f"{document['problem']}: {'; '.join(document['equations'])}", [], rows + more)

@@ -1,0 +1,41 @@
+"""`factorfield plot` and `factorfield report`: pictures and a page of a stored solution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from factorfield.cli.files import Run
+
+
+def plot_run(
+    run: Run,
+    kind: Annotated[
+        str,
+        typer.Option(help="summary, fields, slices, residual, coefficients, trace, reliability or graph."),
+    ] = "summary",
+    out: Annotated[Path | None, typer.Option(help="png, pdf or svg; without it, run-<kind>.png here.")] = None,
+) -> None:
+    """Draw a stored solution: fields, slices, residual, coefficients, convergence, reliability, factor graph."""
+    from factorfield.show.plotting import check_kind, check_picture, plot
+    from factorfield.solution import load
+
+    check_kind(kind)
+    target = check_picture(out or Path(f"{run.stem}-{kind}.png"))
+    plot(load(run), target, kind=kind)
+    typer.echo(f"picture written to {target}")
+
+
+def report_run(
+    run: Run,
+    out: Annotated[Path | None, typer.Option(help="The page to write; without it, run.html here.")] = None,
+) -> None:
+    """Write one self-contained page about a stored solution; it needs no network and no further package."""
+    from factorfield.show.report.page import check_page, write
+    from factorfield.solution import load
+
+    target = check_page(out or Path(f"{run.stem}.html"))
+    write(load(run), target)
+    typer.echo(f"report written to {target}")

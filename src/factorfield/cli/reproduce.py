@@ -1,0 +1,131 @@
+"""`factorfield reproduce`: the paper's tables and figures from runs that resume."""
+
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from factorfield.errors import expected, needed
+
+if TYPE_CHECKING:
+    from factorfield.paper.plan import Scope
+    from factorfield.paper.sweep import Outcome
+
+
+def reproduce(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TARGETS",
+            help="table1, solutions, gaussian-bump, posteriors, pinn, calibration, schedule, width, residual-noise, "
+            "timing, or all (default).",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of records, tables and pictures; a second call resumes.")] = Path(
+        "reproduction"
+    ),
+    methods: Annotated[str, typer.Option(help="Names separated by commas.")] = "mean-field,joint,hmc,vi,sgd",
+    rows: Annotated[int | None, typer.Option(help="Trajectories per cell (default: the paper's 10 and 5).")] = None,
+    speeds: Annotated[str | None, typer.Option(help="Wave speeds separated by commas.")] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Minutes instead of hours: 2 advection rows at b = 0.1 and 0.4, 1 Fisher-KPP row at 2 settings, "
+            "3,000 iterations of SGD and VI.",
+        ),
+    ] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of PDEBench files (default: generated data).")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a dask scheduler (default: a local cluster).")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes of the local cluster.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: tables and pictures of the records that are there.")
+    ] = False,
+) -> None:
+    """Run the paper's experiments and write its tables, figures and an HTML page."""
+    from factorfield.paper.plan import TARGETS, checked_targets
+    from factorfield.paper.store import Store
+    from factorfield.paper.sweep import Outcome, sweep
+    from factorfield.paper.tables import Records
+    from factorfield.progress import bar
+
+    wanted = checked_targets(targets or [])
+    scope = _scope(methods, rows, speeds, quick, data)
+    needed("distributed", "cluster")
+    needed("matplotlib", "plot")
+    store = Store.open(out)
+    runs = {run.key: run for target in wanted for run in TARGETS[target](scope)}
+    # timings need an idle machine: they come last, one at a time
+    parts = [[r for r in runs.values() if r.kind == "scores"], [r for r in runs.values() if r.kind == "timing"]]
+    folder = None if data is None else str(data.expanduser().resolve())
+    outcome = Outcome()
+    for part, processes in zip(parts, (workers, 1), strict=True):
+        if report_only:
+            outcome.skipped += sum(store.finished(run) for run in part)
+            continue
+        with bar() as tell:
+            done = sweep(part, store, folder, scheduler, processes, retry, tell)
+        outcome.finished += done.finished
+        outcome.skipped += done.skipped
+        outcome.set_aside += done.set_aside
+        outcome.failed |= done.failed
+    records = Records([record for run in runs.values() if (record := store.read(run)) is not None])
+    _write(wanted, scope, records, outcome, out)
+
+
+def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data: Path | None) -> "Scope":
+    from factorfield import methods as known
+    from factorfield.paper.plan import METHODS, SPEEDS, Scope
+
+    names = tuple(name.strip() for name in methods.split(","))
+    for name in names:
+        if name not in METHODS:
+            raise expected(f"--methods among {', '.join(METHODS)}", name, ",".join(METHODS))
+        known.get(name)  # a missing extra is said before anything runs
+    if rows is not None and rows < 1:
+        raise expected("--rows of at least 1", rows, "--rows 3")
+    try:
+        chosen = None if speeds is None else tuple(float(b) for b in speeds.split(","))
+    except ValueError:
+        raise expected("--speeds as numbers separated by commas", speeds, "--speeds 0.1,0.4") from None
+    if data is not None and not data.expanduser().is_dir():
+        raise expected("--data with a folder of PDEBench files", str(data), "leaving it out, for generated data")
+    if data is not None and chosen and set(chosen) - set(SPEEDS):
+        raise expected(f"--speeds among {', '.join(f'{b:g}' for b in SPEEDS)} with --data", speeds, "--speeds 0.4")
+    return Scope(names, rows, chosen, "generated" if data is None else "pdebench", quick)
+
+
+def _write(wanted: list[str], scope: "Scope", records: object, outcome: "Outcome", out: Path) -> None:
+    import shlex
+
+    from factorfield.paper.claims import answered, as_rows
+    from factorfield.paper.figures import draw
+    from factorfield.paper.page import page
+    from factorfield.paper.tables import TABLES, Records, Table
+
+    assert isinstance(records, Records)
+    tables = {target: TABLES[target](records) for target in wanted if target in TABLES}
+    for target, made in tables.items():
+        for index, table in enumerate(made):
+            suffix = f"-{index + 1}" if len(made) > 1 else ""
+            (out / f"{target}{suffix}.csv").write_text(table.csv())
+            typer.echo(table.text() + "\n")
+    pictures = draw(wanted, records, out)
+    claims = [claim for claim in answered(records) if claim.answer != "not run"]
+    typer.echo(Table("claims", ["claim", "answer", "number"], as_rows(claims)).text() + "\n")
+    notes = [f"{len(outcome.failed)} runs failed: {'; '.join(f'{k}: {v}' for k, v in outcome.failed.items())}"] * bool(
+        outcome.failed
+    )
+    command = shlex.join(["factorfield", *sys.argv[1:]])
+    (out / "report.html").write_text(page(command, records, tables, pictures, claims, notes))
+    typer.echo(f"{outcome.finished} runs made, {outcome.skipped} were there, {len(outcome.failed)} failed; "
+               f"report in {out / 'report.html'}")  # fmt: skip
+    if outcome.set_aside:
+        typer.echo(f"note: {outcome.set_aside} unreadable records set aside in {out / 'aside'} and run again", err=True)
+    for key, reason in outcome.failed.items():
+        typer.echo(f"note: {key} failed: {reason}; --retry runs it again", err=True)

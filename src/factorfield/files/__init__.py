@@ -1,0 +1,1 @@
+"""Problem files, tables of data and result files."""

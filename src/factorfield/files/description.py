@@ -1,0 +1,90 @@
+"""Problems as text and arrays: what a solution's file holds of the question it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.problem.coefficients import Table
+from factorfield.problem.domain import Domain, Interval, Periodic
+from factorfield.problem.noise import noise_from_spec, noise_spec
+from factorfield.problem.problem import Boundary, Condition, Equation, Initial, Observations, Problem, Unknown
+
+Array = NDArray[np.float64]
+
+
+def problem_spec(problem: Problem) -> tuple[dict[str, Any], dict[str, Array]]:
+    columns: dict[str, Array] = {}
+    conditions: list[dict[str, Any]] = []
+    for index, condition in enumerate(problem.conditions):
+        if isinstance(condition, Observations):
+            for key, values in condition.columns.items():
+                columns[f"condition{index}_{key}"] = np.asarray(values, float)
+            entry: dict[str, Any] = {
+                "kind": "observations", "of": condition.of, "columns": list(condition.columns),
+                "noise": noise_spec(condition.noise), "average": list(condition.average),
+            }  # fmt: skip
+            for key, widths in condition.average.items():
+                columns[f"condition{index}_average_{key}"] = np.asarray(widths, float)
+            if condition.sigma is not None:
+                columns[f"condition{index}_sigma"] = np.asarray(condition.sigma, float)
+        elif isinstance(condition, Initial):
+            entry = {"kind": "initial", "text": condition.text, "sigma": condition.sigma}
+        else:
+            at = {name: np.asarray(value, float).tolist() for name, value in condition.at.items()}
+            entry = {"kind": "boundary", "text": condition.text, "at": at, "sigma": condition.sigma}
+        conditions.append(entry)
+    spec = {
+        "name": problem.name,
+        "equations": [{"text": e.text, "sigma": e.sigma} for e in problem.equations],
+        "domain": {
+            name: [type(problem.domain[name]).__name__, problem.domain[name].lower, problem.domain[name].upper]
+            for name in problem.domain.names
+        },
+        "parameters": {name: _parameter_spec(name, value, columns) for name, value in problem.parameters.items()},
+        "conditions": conditions,
+        "units": problem.units,
+    }
+    return spec, columns
+
+
+def _parameter_spec(name: str, value: float | Unknown | Table, columns: dict[str, Array]) -> Any:
+    if isinstance(value, Unknown):
+        return asdict(value)
+    if isinstance(value, Table):
+        columns |= {f"table_{name}_{axis}": x for axis, x in (*value.axes.items(), ("value", value.value))}
+        return {"table": list(value.axes)}
+    return value
+
+
+def _parameter_from_spec(name: str, spec: Any, arrays: Mapping[str, Array]) -> float | Unknown | Table:
+    if isinstance(spec, Mapping) and "table" in spec:
+        return Table(**{axis: arrays[f"table_{name}_{axis}"] for axis in (*spec["table"], "value")})
+    return Unknown(**spec) if isinstance(spec, Mapping) else spec
+
+
+def problem_from_spec(spec: Mapping[str, Any], arrays: Mapping[str, Array], truth: Any, stored: Any) -> Problem:
+    kinds = {"Periodic": Periodic, "Interval": Interval}
+    domain = Domain({name: kinds[kind](lower, upper) for name, (kind, lower, upper) in spec["domain"].items()})
+    parameters = {name: _parameter_from_spec(name, value, arrays) for name, value in spec["parameters"].items()}
+    conditions: list[Condition] = []
+    for index, entry in enumerate(spec["conditions"]):
+        if entry["kind"] == "observations":
+            columns = {key: arrays[f"condition{index}_{key}"] for key in entry["columns"]}
+            sigma = arrays.get(f"condition{index}_sigma", arrays.get(f"condition{index}.sigma"))  # format 1: a dot
+            average = {axis: arrays[f"condition{index}_average_{axis}"] for axis in entry.get("average", ())}
+            noise = noise_from_spec(entry.get("noise", "gaussian"))
+            conditions.append(Observations(sigma=sigma, of=entry["of"], noise=noise, average=average, **columns))
+        elif entry["kind"] == "initial":
+            conditions.append(Initial(entry["text"], entry["sigma"]))
+        else:
+            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"]))
+    equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
+    return Problem(
+        equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"],
+        units=spec.get("units"),
+    )  # fmt: skip

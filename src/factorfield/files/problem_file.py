@@ -1,0 +1,320 @@
+"""Problems as files: TOML that names equations, domain, coefficients and data, read without running anything.
+
+What a file may hold is in problem_file.schema.json, which editors read too. Data are named relative to the file and
+stay in its folder. Everything wrong with a file is one line that says where: "heat.toml, line 12: expected ...".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from factorfield.errors import ProblemError, expected, nearest, shortened
+from factorfield.files import schema as schemas
+from factorfield.files.toml_lines import line_of
+from factorfield.problem.coefficients import Table, Unknown
+from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
+from factorfield.problem.domain import Axis, Domain, Interval, Periodic
+from factorfield.problem.noise import StudentT
+from factorfield.problem.parsing import names_in, parse_sides
+from factorfield.problem.problem import Problem, checked_parameters
+from factorfield.problem.relation import find_fields
+from factorfield.problem.units import checked_units
+
+LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
+MOST_BLAMED = 50  # conditions that are tried one by one to find the one at fault
+OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemFile:
+    """What a file says: ff.solve(file.problem, method=file.method, **file.options)."""
+
+    problem: Problem
+    method: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+    output: Mapping[str, Path] = field(default_factory=dict)
+
+
+def schema_text() -> str:
+    return Path(__file__).with_name("problem_file.schema.json").read_text(encoding="utf-8")
+
+
+def read_problem(path: str | os.PathLike[str], allow_outside: bool = False) -> ProblemFile:
+    """A problem from a TOML file; `allow_outside` lets it name files outside its own folder."""
+    source = Path(path).expanduser()
+    return parse_problem(_text(source), source, allow_outside)
+
+
+def with_numbers(file: ProblemFile, numbers: Mapping[str, Any]) -> ProblemFile:
+    """The same problem with other numbers for some of its parameters."""
+    problem = file.problem
+    for name in numbers:
+        if name not in problem.parameters:
+            raise expected(f"--set of a parameter of {problem.name}", name, nearest(name, problem.parameters))
+    if not numbers:
+        return file
+    parameters = {**problem.parameters, **numbers}
+    changed = Problem(
+        problem.equations, problem.domain, parameters, problem.conditions, name=problem.name, units=problem.units
+    )
+    return replace(file, problem=changed)
+
+
+def parse_problem(text: str, source: Path, allow_outside: bool = False) -> ProblemFile:
+    """The same from text; `source` names it in errors, and its folder holds the data."""
+    return _Reader(text, source, allow_outside).read()
+
+
+def _text(source: Path) -> str:
+    try:
+        if not source.is_file():
+            raise expected("an existing problem file", str(source), "factorfield new heat")
+        size = source.stat().st_size
+        if size > LARGEST:
+            raise expected(
+                f"a problem file of at most {LARGEST >> 20} MiB", f"{size >> 20} MiB", "numbers in a CSV file"
+            )
+        return source.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise expected(f"{source.name} in UTF-8", f"other bytes at {problem.start}", "saving it as UTF-8") from None
+    except OSError as problem:
+        raise expected("a readable problem file", f"{source} ({problem.strerror})", "another file") from None
+    except ValueError as problem:
+        if isinstance(problem, ProblemError):
+            raise
+        raise expected("a path", repr(str(source)), "heat.toml") from None
+
+
+class _Reader:
+    """One file on its way to a Problem."""
+
+    def __init__(self, text: str, source: Path, allow_outside: bool) -> None:
+        self.text, self.source, self.allow_outside = text, source, allow_outside
+        self.document = self._document()
+
+    def _document(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as problem:
+            reason = shortened(str(problem), 120)
+            raise ProblemError(
+                f"{self.source.name}: expected TOML, received {reason}; try quotes around text, [ ] around lists"
+            ) from None
+        except (RecursionError, ValueError, OverflowError) as problem:  # nested too deeply, numbers too long
+            # Python words the first by where its stack ended, which a debugger or coverage moves
+            deep = "maximum recursion depth exceeded"
+            reason = deep if isinstance(problem, RecursionError) else str(problem) or type(problem).__name__
+            reason = shortened(reason, 60)
+            raise expected(f"{self.source.name} in plain TOML", reason, "less nesting, shorter numbers") from None
+
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Errors inside get the line of this key."""
+        try:
+            yield
+        except ProblemError as problem:
+            raise self.placed(problem, path) from None
+        except schemas.Misfit as fault:
+            raise self.placed(fault.error, (*path, *fault.path)) from None
+
+    def placed(self, problem: ProblemError, path: schemas.Path) -> ProblemError:
+        return ProblemError(f"{self.source.name}, line {line_of(self.text, path)}: {problem}")
+
+    def read(self) -> ProblemFile:
+        with self.at():
+            schemas.check(self.document, json.loads(schema_text()))
+        name = self._name()
+        equations = self._equations()
+        domain = self._domain()
+        parameters = self._parameters(domain)
+        conditions = self._conditions(domain, parameters, equations)
+        problem = self._problem(equations, domain, parameters, conditions, name)
+        for key, unit in self.document.get("units", {}).items():
+            with self.at("units", key):
+                problem.units |= checked_units({key: unit}, problem.names)
+        method = dict(self.document.get("method", {}))
+        chosen = method.pop("name", None)
+        if chosen == "chain" and "model" in self.document:
+            with self.at("model"):
+                raise expected("no [model] beside method chain, which makes its own", "one", "modes under [method]")
+        output = {}
+        for key, text in self.document.get("output", {}).items():
+            with self.at("output", key):
+                output[key] = self._inside(text)
+        return ProblemFile(problem, chosen, method, self.document.get("model", {}), output)
+
+    def _name(self) -> str:
+        name = self.document.get("name", self.source.stem)
+        if not name.isprintable() or len(name) > 200:
+            with self.at("name"):
+                raise expected("a short printable name", repr(name), "'heat'")
+        return name
+
+    def _equations(self) -> list[Equation]:
+        entry = self.document["equation"]
+        several = isinstance(entry, list)
+        equations = []
+        for index, item in enumerate(entry if several else [entry]):
+            text, sigma = (item, None) if isinstance(item, str) else (item["text"], item.get("sigma"))
+            with self.at("equation", *([index] if several else [])):
+                parse_sides(text)
+                equations.append(Equation(text, sigma))
+        return equations
+
+    def _domain(self) -> Domain:
+        axes: dict[str, Axis] = {}
+        for name, entry in self.document["domain"].items():
+            with self.at("domain", name):
+                if isinstance(entry, dict) and "periodic" in entry:
+                    axes[name] = Periodic(*entry["periodic"])
+                else:
+                    axes[name] = Interval(*(entry["interval"] if isinstance(entry, dict) else entry))
+                Domain({name: axes[name]})  # its name
+        with self.at("domain"):
+            return Domain(axes)
+
+    # -- coefficients
+
+    def _parameters(self, domain: Domain) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, entry in self.document.get("parameters", {}).items():
+            with self.at("parameters", name):
+                found[name] = self._parameter(entry)
+                checked_parameters(found, domain)
+        return found
+
+    def _parameter(self, entry: Any) -> float | Unknown | Table:
+        if isinstance(entry, int | float):
+            return entry
+        if "mean" in entry:
+            return Unknown(**entry)
+        entry = dict(entry)
+        file = entry.pop("file", None)
+        if file is not None:
+            return self._table_from_file(self._inside(file), entry)
+        for key, value in entry.items():
+            if isinstance(value, str):
+                raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "table.csv"')
+        return _grid(entry)
+
+    def _table_from_file(self, path: Path, names: Mapping[str, Any]) -> Table:
+        from factorfield.problem.tables import read_columns
+
+        for key, name in names.items():
+            if not isinstance(name, str):
+                raise expected(f"the name of a column for {key}", "numbers", f'{key} = "{key}"')
+        found = read_columns(path, list(names.values()))
+        return _grid_from_points({ours: found[theirs] for ours, theirs in names.items()})
+
+    def _inside(self, text: str) -> Path:
+        """A path that the file names, checked to stay in the file's folder, symbolic links followed."""
+        folder = self.source.parent
+        try:
+            target, home = (folder / text).resolve(), folder.resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise expected("the path of a file", repr(text), "'measurements.csv'") from None
+        if not self.allow_outside and not target.is_relative_to(home):
+            raise expected("a path inside the problem file's folder", repr(text), "--allow-outside if you trust it")
+        return folder / text
+
+    # -- conditions
+
+    def _conditions(
+        self, domain: Domain, parameters: Mapping[str, Any], equations: list[Equation]
+    ) -> list[tuple[schemas.Path, Condition]]:
+        found: list[tuple[schemas.Path, Condition]] = []
+        for index, entry in enumerate(self.document.get("initial", ())):
+            found.append((("initial", index), Initial(**entry)))
+        for index, entry in enumerate(self.document.get("boundary", ())):
+            found.append((("boundary", index), Boundary(**entry)))
+        for path, condition in found:
+            with self.at(*path, "text"):
+                parse_sides(condition.text)  # type: ignore[union-attr]
+        texts = [e.text for e in equations] + [c.text for _, c in found]  # type: ignore[union-attr]
+        fields = find_fields(texts, domain.names, [*parameters, *domain.names], ())
+        mentioned = {name.partition("_")[0] for text in texts for name in names_in(parse_sides(text))}
+        for index, entry in enumerate(self.document.get("observations", ())):
+            path = ("observations", index)
+            for key in entry:
+                own = [*domain.names, *sorted(mentioned - set(parameters) - set(domain.names))]
+                if key not in (*OPTIONS, *own):
+                    attempt = nearest(key, [*OPTIONS, *own], f"the name of a field: {', '.join(fields) or 'u'}")
+                    with self.at(*path, key):
+                        raise expected(f"one of {', '.join((*own, *OPTIONS))}", key, attempt)
+            with self.at(*path):
+                found.append((path, self._observations(entry, domain, fields)))
+        return found
+
+    def _observations(self, entry: Mapping[str, Any], domain: Domain, fields: list[str]) -> Observations:
+        settings = {key: entry[key] for key in ("sigma", "of", "average") if key in entry}
+        noise = entry.get("noise", "gaussian")
+        settings["noise"] = StudentT(noise["student-t"]) if isinstance(noise, dict) else noise
+        columns = {key: value for key, value in entry.items() if key not in OPTIONS or key == "value"}
+        if "file" in entry:
+            values = [key for key in columns if key not in domain.names]
+            default = ["value"] if "of" in entry else fields[:1] if len(fields) == 1 else []
+            names = [*domain.names, *(values or default)]  # a column is called as we call it, unless told
+            return Observations.from_file(
+                self._inside(entry["file"]), **settings, **{name: columns.get(name, name) for name in names}
+            )
+        for key, value in {**columns, "sigma": entry.get("sigma")}.items():
+            if isinstance(value, str):
+                raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "data.csv"')
+        return Observations(**settings, **columns)
+
+    # -- all of it
+
+    def _problem(
+        self, equations: list[Equation], domain: Domain, parameters: dict[str, Any],
+        conditions: list[tuple[schemas.Path, Condition]], name: str,
+    ) -> Problem:  # fmt: skip
+        def build(count: int) -> Problem:
+            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], name=name)
+
+        try:
+            return build(len(conditions))
+        except ProblemError as problem:
+            raise self.placed(problem, self._blamed(str(problem), build, conditions)) from None
+
+    def _blamed(self, message: str, build: Any, conditions: list[tuple[schemas.Path, Condition]]) -> schemas.Path:
+        """The first piece with which a problem fails as the whole does."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for count in range(min(len(conditions), MOST_BLAMED) + 1):
+                try:
+                    build(count)
+                except ProblemError as problem:
+                    if str(problem) == message:
+                        return conditions[count - 1][0] if count else ("equation",)
+        return ("equation",)
+
+
+def _grid(entry: Mapping[str, Any]) -> Table:
+    try:
+        return Table(**entry)
+    except TypeError:
+        raise expected("a table of axes and value", ", ".join(entry), "{ x = [0, 1], value = [1, 2] }") from None
+
+
+def _grid_from_points(columns: dict[str, Any]) -> Table:
+    """Columns with one row per point of a grid, in any order, as a table over that grid."""
+    value = columns.pop("value")
+    axes = {name: np.unique(x) for name, x in columns.items()}
+    shape = tuple(len(x) for x in axes.values())
+    order = np.lexsort(tuple(reversed(list(columns.values())))) if columns else np.zeros(0, int)
+    if int(np.prod(shape)) != len(value):
+        raise expected(
+            f"one row for every point of a grid of {' x '.join(map(str, shape))}", f"{len(value)} rows", "a full grid"
+        )
+    return Table(value=value[order].reshape(shape), **axes)

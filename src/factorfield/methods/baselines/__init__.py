@@ -1,0 +1,1 @@
+"""What the paper compares with: gradient descent, variational inference and Hamiltonian Monte Carlo (JAX)."""

@@ -1,0 +1,189 @@
+"""A model's log joint for JAX (extra `baselines`), for one trajectory or several that share their design.
+
+The expressions are those of the factor groups (`LatentRelation`), gradients included: nothing is differentiated here
+that SymPy has not differentiated already, so that the kink of the activation speaks as it does everywhere else.
+Models whose design rows are equal - all advection rows of one speed - form one batch: their chains or optimisers
+advance in lockstep, and a gradient of all of them is a product of two matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import needed
+from factorfield.methods import Report
+from factorfield.model.factors import FactorGroup
+from factorfield.model.latent import LatentRelation
+from factorfield.model.model import Model
+from factorfield.solution import Solution
+
+Array = NDArray[np.float64]
+
+
+@contextmanager
+def double_precision() -> Iterator[Any]:
+    """JAX in 64 bits, here and only here: the user's own JAX code keeps its setting."""
+    jax = needed("jax", "baselines")
+    switch = jax.enable_x64 if hasattr(jax, "enable_x64") else needed("jax.experimental", "baselines").enable_x64
+    with switch(True):
+        yield jax
+
+
+class Shape(NamedTuple):
+    """What the compiler must know of a group: its relation, the block and the array of each functional."""
+
+    relation: LatentRelation
+    blocks: tuple[tuple[int, int], ...]
+    which: tuple[int, ...]
+
+
+class Design(NamedTuple):
+    """What all trajectories of a batch share of a group. Rows are held in both orders: each product reads along one."""
+
+    rows: tuple[Any, ...]
+    columns: tuple[Any, ...]
+    shared: Any
+    coordinates: tuple[Any, ...]
+
+
+class Facts(NamedTuple):
+    """What differs: targets, sigmas and constants of a group (a leading axis counts trajectories)."""
+
+    target: Any
+    sigma: Any
+    parameters: tuple[Any, ...]
+
+
+class Prior(NamedTuple):
+    mean: Any
+    std: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Models that share their design."""
+
+    models: tuple[Model, ...]
+    shapes: tuple[Shape, ...]
+    designs: tuple[Design, ...]
+
+    @property
+    def prior(self) -> Prior:
+        return Prior(self.models[0].prior.mean, self.models[0].prior.std)
+
+    def facts(self, models: Sequence[Model] | None = None) -> tuple[Facts, ...]:
+        """Per group, stacked over trajectories; `models` may be the same ones with other constants."""
+        stacked = []
+        for index, shape in enumerate(self.shapes):
+            groups = [model.groups[index] for model in models or self.models]
+            names = shape.relation.parameters
+            parameters = tuple(np.array([float(group.parameters[name]) for group in groups]) for name in names)
+            stacked.append(Facts(np.stack([g.target for g in groups]), np.stack([g.sigma for g in groups]), parameters))
+        return tuple(stacked)
+
+
+def batches(models: Sequence[Model]) -> list[tuple[list[int], Batch]]:
+    """Group models by their design; each comes with the positions of its models."""
+    found: list[tuple[list[int], Model]] = []
+    for index, model in enumerate(models):
+        for members, first in found:
+            if shares_design(first, model):
+                members.append(index)
+                break
+        else:
+            found.append(([index], model))
+    result = []
+    for members, first in found:
+        parts = [_described(group) for group in first.groups]
+        shapes, designs = zip(*parts, strict=True)
+        result.append((members, Batch(tuple(models[i] for i in members), shapes, designs)))
+    return result
+
+
+class Batched:
+    """A method that runs batch by batch: a subclass has `_run(batch, report)`, one solution per model of the batch."""
+
+    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+        raise NotImplementedError
+
+    def run(self, model: Model, report: Report | None = None) -> Solution:
+        return self.run_all([model], report)[0]
+
+    def run_all(self, models: Sequence[Model], report: Report | None = None) -> list[Solution]:
+        """Solutions in the order of the models."""
+        solutions: dict[int, Solution] = {}
+        for members, batch in batches(models):
+            solutions |= dict(zip(members, self._run(batch, report), strict=True))
+        return [solutions[index] for index in range(len(models))]
+
+
+def shares_design(one: Model, other: Model) -> bool:
+    if one is other:
+        return True
+    if len(one.groups) != len(other.groups) or one.size != other.size:
+        return False
+    equal = np.array_equal(one.prior.precision, other.prior.precision)
+    equal = equal and np.array_equal(one.prior.shift, other.prior.shift)
+    return equal and all(_same_group(a, b) for a, b in zip(one.groups, other.groups, strict=True))
+
+
+def _same_group(a: FactorGroup, b: FactorGroup) -> bool:
+    if a.relation is not b.relation or a.blocks != b.blocks or a.count != b.count:
+        return False
+    if a.shared is None or b.shared is None:
+        if a.shared is not b.shared:
+            return False
+    elif not np.array_equal(a.shared, b.shared):
+        return False
+    points = all(np.array_equal(a.points[name], b.points[name]) for name in a.relation.coordinates)
+    return points and all(np.array_equal(x, y) for x, y in zip(a.rows, b.rows, strict=True))
+
+
+def _described(group: FactorGroup) -> tuple[Shape, Design]:
+    arrays = list({id(rows): rows for rows in group.rows}.values())
+    which = tuple(next(i for i, a in enumerate(arrays) if a is rows) for rows in group.rows)
+    blocks = tuple((block.start, block.stop) for block in group.blocks)
+    coordinates = tuple(group.points[name] for name in group.relation.coordinates)
+    columns = tuple(np.ascontiguousarray(rows.T) for rows in arrays)
+    return Shape(group.relation, blocks, which), Design(tuple(arrays), columns, group.shared, coordinates)
+
+
+def half_squares(
+    shapes: Sequence[Shape], designs: Sequence[Design], facts: Sequence[Facts], shares: Sequence[Any], weights: Any
+) -> tuple[Any, Any]:
+    """sum over groups of share * 1/2 |misfit / sigma|^2, and its gradient, for one weight vector."""
+    import jax.numpy as jnp
+
+    level, gradient = 0.0, jnp.zeros_like(weights)
+    for shape, design, fact, share in zip(shapes, designs, facts, shares, strict=True):
+        seen = {block: weights[slice(*block)] for block in shape.blocks}
+        if design.shared is not None:
+            seen = {block: design.shared @ part for block, part in seen.items()}
+        zeta = [design.rows[i] @ seen[block] for i, block in zip(shape.which, shape.blocks, strict=True)]
+        value, *slopes = shape.relation.traced(zeta, fact.parameters, design.coordinates)
+        misfit = (value - fact.target) / fact.sigma
+        level = level + 0.5 * share * jnp.sum(misfit**2)
+        pull = share * misfit / fact.sigma
+        for i, block, slope in zip(shape.which, shape.blocks, slopes, strict=True):
+            part = design.columns[i] @ (slope * pull)
+            if design.shared is not None:
+                part = design.shared.T @ part
+            gradient = gradient.at[slice(*block)].add(part)
+    return level, gradient
+
+
+def log_joint(
+    shapes: Sequence[Shape], designs: Sequence[Design], facts: Sequence[Facts], prior: Prior, weights: Any
+) -> tuple[Any, Any]:
+    """The log joint without its constants, and its gradient."""
+    import jax.numpy as jnp
+
+    level, gradient = half_squares(shapes, designs, facts, [1.0] * len(shapes), weights)
+    whitened = (weights - prior.mean) / prior.std
+    return -level - 0.5 * jnp.sum(whitened**2), -gradient - whitened / prior.std

@@ -1,0 +1,274 @@
+"""Hamiltonian Monte Carlo, the reference for all other methods (extra `baselines`: BlackJAX, ArviZ).
+
+Chains start around the maximum of the posterior and move in the coordinates v with w = map + C v, C C' the inverse of
+the Gauss-Newton Hessian there: unit masses in v are the dense mass matrix of the protocol in w. All chains of all
+trajectories of a batch take the same number of leapfrog steps per proposal (drawn uniformly from 1..20), so that they
+advance in lockstep and every gradient is a product of matrices. A run is `converged` only if split R-hat < 1.05 and
+bulk ESS > 100 for every weight.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import expected, needed
+from factorfield.methods import Report
+from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, log_joint
+from factorfield.methods.joint.joint import Laplace
+from factorfield.methods.mean_field.mean_field import MeanField
+from factorfield.model.model import Model, observation_noise
+from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.sampled import SampledPosterior
+from factorfield.solution import Solution, Status
+
+Array = NDArray[np.float64]
+CHUNK = 50  # iterations per compiled call: between them progress is reported and an interrupt is noticed
+MOST_STEPS = 20
+LARGEST_RHAT, LEAST_ESS = 1.05, 100.0
+FEWEST_DRAWS = 8  # per chain: split R-hat needs two halves of four
+COLLAPSED = 1e-4  # a step size below this, in units of posterior standard deviations, moves nothing
+
+
+@dataclass(frozen=True)
+class HMC(Batched):
+    """Settings. `iterations` per chain, `warmup` of them to tune the step size to acceptance 0.8 and not kept.
+
+    kernel   "hmc" (leapfrog steps uniform on 1..20) or "nuts"
+    """
+
+    kernel: Literal["hmc", "nuts"] = "hmc"
+    chains: int = 4
+    iterations: int = 1000
+    warmup: int = 250
+    acceptance: float = 0.8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kernel not in ("hmc", "nuts"):
+            raise expected("kernel 'hmc' or 'nuts'", self.kernel, "'hmc'")
+        if self.chains < 1 or not 0 <= self.warmup < self.iterations or not 0.0 < self.acceptance < 1.0:
+            received = f"chains={self.chains}, iterations={self.iterations}, warmup={self.warmup}"
+            raise expected("chains >= 1, 0 <= warmup < iterations, 0 < acceptance < 1", received, "iterations=1000")
+
+    name = "hmc"
+
+    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+        begin = time.perf_counter()
+        tops = [maximum(model) for model in batch.models]
+        found = time.perf_counter()
+        with double_precision():
+            sampling = self._sample(batch, tops, report)
+        sampled = time.perf_counter()
+        count = len(batch.models)
+        timings = {
+            "map": (found - begin) / count,
+            "compile": sampling.compile_seconds,
+            "sample": (sampled - found - sampling.compile_seconds) / count,
+            "solve": (sampled - begin) / count,
+        }
+        return [self._solution(model, tops[i], sampling, i, timings) for i, model in enumerate(batch.models)]
+
+    def _sample(self, batch: Batch, tops: Sequence[GaussianPosterior], report: Report | None) -> Sampling:
+        jax = needed("jax", "baselines")
+        count, size = len(tops), batch.models[0].size
+        rng = np.random.default_rng(self.seed)
+        start = 2.0 * rng.standard_normal((count, self.chains, size))
+        start[:, 0] = 0.0
+        centre, root = np.stack([top.mean for top in tops]), np.stack([top.root for top in tops])
+        arrays = jax.tree.map(jax.numpy.asarray, (batch.designs, batch.facts(), batch.prior, centre, root))
+        initialise, advance = _kernels(batch.shapes, self.kernel, self.acceptance)
+        key = jax.random.key(self.seed)
+        first = min(1.0, size**-0.25)
+        before = time.perf_counter()
+        carry = initialise(start, key, first, *arrays)
+        sampling = Sampling(np.isfinite(np.asarray(carry[0].logdensity)).all(1))
+        compiled = advance.lower(carry, key, 0, self.warmup, *arrays).compile()
+        sampling.compile_seconds = time.perf_counter() - before
+        try:
+            for done in range(0, self.iterations, CHUNK):
+                key, own = jax.random.split(key)
+                carry, (positions, accepted, divergent) = compiled(carry, own, done, self.warmup, *arrays)
+                keep = slice(max(self.warmup - done, 0), min(CHUNK, self.iterations - done))
+                sampling.add(np.asarray(positions)[keep], np.asarray(accepted)[keep], np.asarray(divergent)[keep])
+                sampling.step = np.exp(np.asarray(carry[1].log_step_size_avg))
+                if report is not None:
+                    stage = "warm-up" if done < self.warmup else "sampling"
+                    report(f"{stage}, step size {sampling.step.mean():.2g}", min(1.0, (done + CHUNK) / self.iterations))
+        except KeyboardInterrupt:  # what was drawn is kept
+            sampling.interrupted = True
+        return sampling
+
+    def _solution(
+        self, model: Model, top: GaussianPosterior, sampling: Sampling, index: int, timings: dict[str, float]
+    ) -> Solution:
+        whitened = sampling.draws(index)  # (chains, draws, weights)
+        draws = top.mean + whitened @ top.root.T
+        status, trace = judged(draws, sampling, index)
+        kept = draws.reshape(-1, model.size) if draws.size else top.mean[None]
+        settings = {
+            **model.settings, "method": self.name, "kernel": self.kernel, "chains": self.chains,
+            "draws": int(draws.shape[1]), "warmup": self.warmup, "method_seed": self.seed,
+        }  # fmt: skip
+        posterior = SampledPosterior(model.problem, model.representation, observation_noise(model), kept)
+        return Solution(posterior, status, trace, timings, settings)
+
+
+@dataclass
+class Sampling:
+    """What the chains of a batch have produced so far; arrays are (iterations, trajectories, chains, ...)."""
+
+    sound: Array  # per trajectory: is the log density finite at every start?
+    positions: list[Array] = field(default_factory=list)
+    accepted: list[Array] = field(default_factory=list)
+    divergent: list[Array] = field(default_factory=list)
+    step: Array = field(default_factory=lambda: np.zeros(0))
+    compile_seconds: float = 0.0
+    interrupted: bool = False
+
+    def add(self, positions: Array, accepted: Array, divergent: Array) -> None:
+        if len(positions):
+            self.positions.append(positions)
+            self.accepted.append(accepted)
+            self.divergent.append(divergent)
+
+    def draws(self, index: int) -> Array:
+        """(chains, draws, weights) of one trajectory."""
+        if not self.positions:
+            return np.zeros((0, 0, 0))
+        return np.concatenate([part[:, index] for part in self.positions]).swapaxes(0, 1)
+
+
+def maximum(model: Model) -> GaussianPosterior:
+    """The maximum of the posterior with the Gauss-Newton covariance there; strong reactions try two starts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # advice on the model is the user's method's to give
+        tops = [Laplace().run(model).posterior]
+        if model.settings.get("continuation") is not None:
+            start = MeanField().run(model).posterior.weight_mean
+            tops.append(replace(Laplace(), start=start).run(model).posterior)
+    best = max(tops, key=lambda top: model.log_joint(top.weight_mean))
+    assert isinstance(best, GaussianPosterior)
+    return best
+
+
+@lru_cache(maxsize=16)
+def _kernels(shapes: tuple[Shape, ...], kernel: str, acceptance: float) -> tuple[Callable[..., Any], Any]:
+    """(initialise, advance by CHUNK iterations) for a batch, to be compiled."""
+    jax = needed("jax", "baselines")
+    blackjax = needed("blackjax", "baselines")
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+    begin_tuning, tune, _ = dual_averaging_adaptation(acceptance, t0=10, gamma=0.05, kappa=0.75)
+    dynamic = kernel == "hmc"
+    if dynamic:
+        move = blackjax.dynamic_hmc.build_kernel(
+            integration_steps_fn=lambda key: jax.random.randint(key, (), 1, MOST_STEPS + 1)
+        )
+        state_axes = blackjax.mcmc.dynamic_hmc.DynamicHMCState(0, 0, 0, None)  # the number of steps is common
+    else:
+        move = blackjax.nuts.build_kernel()
+        state_axes = blackjax.mcmc.hmc.HMCState(0, 0, 0)
+
+    @jax.custom_vjp
+    def density(v: Any, arrays: Any) -> Any:
+        return valued(v, arrays)[0]
+
+    def valued(v: Any, arrays: Any) -> Any:
+        designs, facts, prior, centre, root = arrays
+        value, gradient = log_joint(shapes, designs, facts, prior, centre + root @ v)
+        return value, root.T @ gradient
+
+    density.defvjp(valued, lambda gradient, cotangent: (cotangent * gradient, None))
+
+    def start(v: Any, key: Any, arrays: Any) -> Any:
+        module = blackjax.dynamic_hmc if dynamic else blackjax.nuts
+        return module.init(v, lambda x: density(x, arrays), *([key] if dynamic else []))
+
+    def one(key: Any, state: Any, step: Any, arrays: Any) -> Any:
+        state, info = move(key, state, lambda x: density(x, arrays), step, jax.numpy.ones_like(state.position))
+        return state, (info.acceptance_rate, info.is_divergent)
+
+    def over_batch(function: Callable[..., Any], own_axes: tuple[Any, ...], out_axes: Any) -> Callable[..., Any]:
+        """vmap over chains, then over trajectories: designs and prior are common, the rest is per trajectory."""
+        outer = (None, 0, None, 0, 0)
+        inner = jax.vmap(function, in_axes=(*own_axes[0], None), out_axes=out_axes)
+        return jax.vmap(inner, in_axes=(*own_axes[1], outer), out_axes=out_axes)
+
+    starts = over_batch(start, ((0, None), (0, None)), state_axes)
+    moves = over_batch(one, ((0, state_axes, None), (0, state_axes, 0)), (state_axes, (0, 0)))
+
+    def initialise(positions: Any, key: Any, step: float, *arrays: Any) -> Any:
+        states = starts(positions, key, arrays)
+        tuning = jax.vmap(begin_tuning)(jax.numpy.full(len(positions), step))
+        return states, tuning
+
+    def advance(carry: Any, key: Any, done: Any, warmup: Any, *arrays: Any) -> Any:
+        def iteration(carry: Any, inputs: Any) -> Any:
+            states, tuning = carry
+            number, key = inputs
+            tuned = number >= warmup
+            step = jax.numpy.exp(jax.numpy.where(tuned, tuning.log_step_size_avg, tuning.log_step_size))
+            keys = jax.random.split(key, states.position.shape[:2])
+            states, (accepted, divergent) = moves(keys, states, step, arrays)
+            moved = jax.vmap(tune)(tuning, accepted.mean(1))
+            tuning = jax.tree.map(lambda old, new: jax.numpy.where(tuned, old, new), tuning, moved)
+            return (states, tuning), (states.position, accepted, divergent)
+
+        return jax.lax.scan(iteration, carry, (done + jax.numpy.arange(CHUNK), jax.random.split(key, CHUNK)))
+
+    return jax.jit(initialise), jax.jit(advance)
+
+
+def judged(draws: Array, sampling: Sampling, index: int) -> tuple[Status, dict[str, Any]]:
+    """The gate: is this a reference?"""
+    trace: dict[str, Any] = {"draws_per_chain": int(draws.shape[1]), "interrupted": sampling.interrupted}
+    if not sampling.sound[index]:
+        return Status(
+            "diverged",
+            "the log density is not finite at a starting point: check the data and sigmas, or start from "
+            "method='joint'; only the starting maximum is kept",
+        ), trace
+    lead = "interrupted; " if sampling.interrupted else ""
+    if not draws.size:
+        return Status("diverged", f"{lead}no draw was kept: only the starting maximum is there"), trace
+    accepted = np.concatenate([part[:, index] for part in sampling.accepted])
+    divergences = int(np.concatenate([part[:, index] for part in sampling.divergent]).sum())
+    step = float(sampling.step[index])
+    trace |= {"acceptance": float(accepted.mean()), "divergences": divergences, "step_size": step}
+    if step < COLLAPSED or not np.isfinite(step):
+        return Status(
+            "diverged", f"{lead}the step size collapsed to {step:.1e}: try a longer warm-up or larger sigmas"
+        ), trace
+    if draws.shape[1] < FEWEST_DRAWS:
+        return Status(
+            "max-iterations",
+            f"{lead}{draws.shape[1]} draws per chain are too few for R-hat and ESS (at least {FEWEST_DRAWS}): "
+            "try iterations=1000",
+        ), trace
+    rhat, ess = diagnostics(draws)
+    trace |= {"rhat": rhat, "ess": ess}
+    text = f"{lead}split R-hat {rhat:.3f}, bulk ESS {ess:.0f}, {divergences} divergences"
+    if rhat < LARGEST_RHAT and ess > LEAST_ESS:
+        return Status("converged", text), trace
+    return Status(
+        "max-iterations",
+        f"{text}: not a reference (needs R-hat < {LARGEST_RHAT} and ESS > {LEAST_ESS:.0f}); try more iterations",
+    ), trace
+
+
+def diagnostics(draws: Array) -> tuple[float, float]:
+    """The worst split R-hat and bulk ESS over the weights, by ArviZ, from draws (chains, draws, weights)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its next version on import
+        arviz = needed("arviz", "baselines")
+        data = arviz.convert_to_dataset({"w": draws})
+        rhat, ess = arviz.rhat(data)["w"], arviz.ess(data, method="bulk")["w"]
+    return float(np.max(np.asarray(rhat))), float(np.min(np.asarray(ess)))

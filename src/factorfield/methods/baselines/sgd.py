@@ -1,0 +1,101 @@
+"""The PINN point estimate: Adam on mean((u - y)^2) / eps_D^2 + mean(R^2) / eps_C^2 (extra `baselines`).
+
+Groups that share a relation - residuals at the collocation points and at the labels - share one mean.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from factorfield.methods import Report
+from factorfield.methods.baselines.adam import Descent, Loss, Schedule, descend
+from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, half_squares
+from factorfield.methods.continuation import stages
+from factorfield.model.model import observation_noise
+from factorfield.posterior.sampled import SampledPosterior
+from factorfield.solution import Solution, Status
+
+
+@lru_cache(maxsize=32)
+def mean_squares(shapes: tuple[Shape, ...]) -> Loss:
+    """The PINN loss of whitened weights; `shared` = (designs, prior), `own` = facts."""
+
+    def loss(position: Any, key: Any, shared: Any, own: Any) -> tuple[Any, Any]:
+        designs, prior = shared
+        counts: dict[int, int] = {}
+        for shape, fact in zip(shapes, own, strict=True):
+            counts[id(shape.relation)] = counts.get(id(shape.relation), 0) + len(fact.target)
+        shares = [2.0 / counts[id(shape.relation)] for shape in shapes]
+        value, gradient = half_squares(shapes, designs, own, shares, prior.mean + prior.std * position)
+        return value, prior.std * gradient
+
+    return loss
+
+
+@dataclass(frozen=True)
+class SGD(Batched):
+    """Settings. `continuation`: a parameter that grows in four passes, None: the model's choice, "": none."""
+
+    schedule: Schedule = field(default_factory=Schedule)
+    continuation: str | None = None
+    seed: int = 0
+
+    name = "sgd"
+
+    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+        begin = time.perf_counter()
+        position = np.zeros((len(batch.models), batch.models[0].size))
+        with double_precision():
+            end, trace = anneal(mean_squares(batch.shapes), batch, position, self, report)
+        seconds = (time.perf_counter() - begin) / len(batch.models)
+        weights = batch.prior.mean + batch.prior.std * np.asarray(end.parameters)
+        return [
+            Solution(
+                SampledPosterior(model.problem, model.representation, observation_noise(model), weights[i : i + 1]),
+                adam_status(end, i, self.schedule),
+                {"loss": losses_of(trace, i)},
+                {"solve": seconds},
+                {**model.settings, "method": self.name, "batch": len(batch.models), "method_seed": self.seed},
+            )
+            for i, model in enumerate(batch.models)
+        ]
+
+
+def anneal(loss: Loss, batch: Batch, parameters: Any, method: Any, report: Report | None) -> tuple[Descent, list[Any]]:
+    """Adam through the passes of a continuation, the iterations split evenly over them."""
+    passes = [stages(model, method.continuation) for model in batch.models]
+    count = len(passes[0])
+    trace: list[Any] = []
+    for index in range(count):
+
+        def progress(fraction: float, value: float, index: int = index) -> None:
+            if report is not None:
+                report(f"{method.name}, pass {index + 1}/{count}, mean loss {value:.4g}", (index + fraction) / count)
+
+        facts = batch.facts([models[index] for models in passes])
+        shared = (batch.designs, batch.prior)
+        end = descend(loss, parameters, shared, facts, method.schedule.shortened(count), method.seed + index, progress)
+        parameters = end.parameters
+        trace += end.losses
+    return end, trace
+
+
+def losses_of(trace: Sequence[Any], index: int) -> list[float]:
+    return [float(values[index]) for values in trace if not np.isnan(values[index])]
+
+
+def adam_status(end: Descent, index: int, schedule: Schedule) -> Status:
+    if end.diverged[index]:
+        return Status("diverged", "the loss is not finite: try a smaller rate, or method='joint'")
+    if end.stopped[index]:
+        return Status("converged", f"no gain above {schedule.gain:.1%} per window at the smallest rate")
+    return Status(
+        "max-iterations",
+        f"{schedule.iterations} iterations while the loss still fell: usable, but more iterations would move it",
+    )

@@ -1,0 +1,1 @@
+"""Time windows linked by exact Gaussian messages: the default where there is time."""

@@ -1,0 +1,1 @@
+"""One Gaussian over all weights."""

@@ -1,0 +1,244 @@
+"""The joint belief's arithmetic: linearised factors, the Gaussian they give, and how two Gaussians compare.
+
+Everything is in whitened weights v = (w - prior mean) / prior sd.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.errors import ProblemError, expected
+from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank, SquareRoot
+from factorfield.model.factors import FactorGroup, Linearised, linearise, times, transposed_times
+from factorfield.model.model import Model
+
+Array = NDArray[np.float64]
+Belief = Dense | SquareRoot | LowRank
+ROWS_PER_BLOCK = 512  # a block of rows should stay in cache between being formed and being multiplied
+SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
+
+
+def unwhitened(model: Model, position: Array) -> Array:
+    return model.prior.mean + model.prior.std * position
+
+
+def negative_log_joint(model: Model, position: Array) -> float:
+    with np.errstate(all="ignore"):
+        value = -model.log_joint(unwhitened(model, position))
+    return value if math.isfinite(value) else math.inf
+
+
+def divergence(new: Belief, old: Belief) -> float:
+    """KL(new || old)."""
+    ratio = old.stretch(new.root)
+    gap = new.log_determinant - old.log_determinant
+    return 0.5 * (float(np.sum(np.square(ratio))) - len(ratio) + quadratic(old, new.mean - old.mean) + gap)
+
+
+def quadratic(belief: Belief, step: Array) -> float:
+    """step' precision step."""
+    half = belief.stretch(step[:, None])
+    return float(np.sum(half**2))
+
+
+def tangents(model: Model, weights: Array) -> list[Linearised]:
+    return [
+        linearise(group.relation, group.project(weights), None, group.parameters, group.points)
+        for group in model.groups
+    ]
+
+
+def starting_lines(model: Model) -> list[Linearised]:
+    """Tangents at the prior mean, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
+    zeta = [group.project(model.prior.mean) for group in model.groups]
+    with np.errstate(all="ignore"):  # judged below
+        lines = tangents(model, model.prior.mean)
+    for group, line in zip(model.groups, lines, strict=True):
+        if not (np.all(np.isfinite(line.value)) and np.all(np.isfinite(line.slopes))):
+            raise expected(
+                f"factors that are finite at the prior mean: {group.name}", "one that is not, such as log(0)",
+                "method='chain', which starts from the initial condition",
+            )  # fmt: skip
+    for index, group in enumerate(model.groups):
+        activation = group.relation.is_activation
+        if activation is not None:
+            there = activation.inverse(group.target)
+            slope = activation(there, 1)
+            value = group.target + slope * (zeta[index][:, 0] - there)
+            lines[index] = Linearised(value, slope[:, None], np.zeros_like(value), np.zeros_like(value))
+    return lines
+
+
+def lines_under(model: Model, belief: Belief) -> list[Linearised]:
+    """The best line of every factor under the belief."""
+    weights = unwhitened(model, belief.mean)
+    lines = []
+    for group in model.groups:
+        covariance = functional_covariance(group, model.prior.std, belief)
+        lines.append(linearise(group.relation, group.project(weights), covariance, group.parameters, group.points))
+    return lines
+
+
+def functional_covariance(group: FactorGroup, sd: Array, belief: Belief) -> Array:
+    """Covariance (N, J, J) of a group's functionals: rows times the inverse of the belief's triangular factor."""
+    count = len(group.rows)
+    covariance = np.empty((group.count, count, count))
+    if group.shared is not None:  # a face: the covariance of its few combinations, then features along the face
+        starts = list(dict.fromkeys(block.start for block in group.blocks))
+        seen = [_spread(belief, group.shared, next(b for b in group.blocks if b.start == s), sd) for s in starts]
+        for i in range(count):
+            for j in range(i + 1):
+                a, b = (seen[starts.index(group.blocks[k].start)] for k in (i, j))
+                covariance[:, i, j] = np.einsum("nk,nk->n", group.rows[i] @ (a.T @ b), group.rows[j])
+                covariance[:, j, i] = covariance[:, i, j]
+        return covariance
+    for start in range(0, group.count, ROWS_PER_BLOCK):
+        chosen = slice(start, start + ROWS_PER_BLOCK)
+        spread = [_spread(belief, r[chosen], b, sd) for r, b in zip(group.rows, group.blocks, strict=True)]
+        for i in range(count):
+            for j in range(i + 1):
+                covariance[chosen, i, j] = np.einsum("pn,pn->n", spread[i], spread[j])
+                covariance[chosen, j, i] = covariance[chosen, i, j]
+    return covariance
+
+
+def _spread(belief: Belief, rows: Array, block: slice, sd: Array) -> Array:
+    """X (weights, rows) with X'X = covariance of the rows."""
+    if block.stop - block.start == len(sd):
+        scaled = rows if np.all(sd == 1.0) else rows * sd
+    else:
+        scaled = np.zeros((len(rows), len(sd)))
+        scaled[:, block] = rows * sd[block]
+    return belief.whiten(scaled.T)
+
+
+def free_energy(model: Model, belief: Belief, lines: Sequence[Linearised]) -> float:
+    """F(q) = E_q[-log joint] - entropy(q), from the first two moments of every factor's relation."""
+    size = model.size
+    trace = float(np.sum(belief.variance))
+    total = 0.5 * (float(belief.mean @ belief.mean) + trace) + 0.5 * belief.log_determinant - 0.5 * size
+    for group, line in zip(model.groups, lines, strict=True):
+        misfit = (line.value - group.target) / group.sigma
+        total += 0.5 * float(misfit @ misfit) + float(np.sum(np.log(group.sigma))) + 0.5 * group.count * LOG_TWO_PI
+        total += 0.5 * float(np.sum((line.explained + line.excess) / group.sigma**2))
+    return total if math.isfinite(total) else math.inf
+
+
+def between(old: Belief, new: Belief, length: float) -> Dense:
+    """Part of the way from one belief to another in natural parameters."""
+    a, b = old.dense(), new.dense()
+    return Dense((1.0 - length) * a.precision + length * b.precision, (1.0 - length) * a.shift + length * b.shift)
+
+
+def sampled_change(model: Model, belief: Belief, lines: Sequence[Linearised], position: Array) -> float:
+    """An upper estimate of KL(next || belief), next being the belief from the best lines under this one.
+
+    With D the change of the whitened rows and h that of the gradient at the mean, both measured in the belief's own
+    metric, KL <= 1/2 |h|^2 + |D|^2 (to second order; the rows themselves have norm at most one in it). Both sums are
+    estimated from a sample of factors: most models are so nearly Gaussian that a full pass would change nothing.
+    """
+    rng = np.random.default_rng(0)
+    weights, old_weights = unwhitened(model, belief.mean), unwhitened(model, position)
+    pull, spread = np.zeros(model.size), 0.0
+    for group, line in zip(model.groups, lines, strict=True):
+        chosen = np.sort(rng.choice(group.count, min(group.count, SAMPLE), replace=False))
+        share = group.count / len(chosen)
+        part = group.part(chosen)
+        zeta = part.project(weights)
+        covariance = functional_covariance(part, model.prior.std, belief)
+        new = linearise(part.relation, zeta, covariance, part.parameters, part.points)
+        old_value = line.value[chosen] + np.sum(line.slopes[chosen] * (zeta - part.project(old_weights)), axis=1)
+        noises = np.sqrt(part.sigma**2 + line.excess[chosen]), np.sqrt(part.sigma**2 + new.excess)
+        old_rows = part.pull_back(line.slopes[chosen] / noises[0][:, None], model.size) * model.prior.std
+        new_rows = part.pull_back(new.slopes / noises[1][:, None], model.size) * model.prior.std
+        pull += share * (
+            (part.target - new.value) / noises[1] @ new_rows - (part.target - old_value) / noises[0] @ old_rows
+        )
+        spread += share * float(np.sum(belief.whiten((new_rows - old_rows).T) ** 2))
+    return 0.5 * float(np.sum(belief.whiten(pull[:, None]) ** 2)) + spread
+
+
+def condition(
+    model: Model, lines: Sequence[Linearised], position: Array, largest_condition: float, known: Belief | None = None
+) -> Belief:
+    """The belief over whitened weights given linearised factors.
+
+    Through the factors' own space where they are fewer than the weights; else by Cholesky of the summed information,
+    or by QR of the rows where its condition number is larger than allowed. `known` is the same belief found with a
+    more generous limit: kept if it passes.
+    """
+    size = model.size
+    if known is not None and (not isinstance(known, Dense) or known.__dict__["rcond"] * largest_condition > 1.0):
+        return known
+    if sum(group.count if group.shared is None else len(group.shared) for group in model.groups) < size:
+        blocks = list(whitened_blocks(model, lines, position))
+        return LowRank.from_rows(np.concatenate([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks]))
+    precision = np.asfortranarray(np.eye(size))
+    shift = np.zeros(size)
+    for rows, target in whitened_blocks(model, lines, position):
+        precision = linalg.blas.dsyrk(1.0, rows.T, beta=1.0, c=precision, lower=1, overwrite_c=1)
+        shift += transposed_times(rows, target)
+    if not (np.all(np.isfinite(shift)) and np.all(np.isfinite(np.diag(precision)))):
+        raise ProblemError(
+            "expected finite factors, received overflow: the equation may have no solution here (exp(u) that grows "
+            "without end), or a sigma be far too small; try other coefficients, or larger sigmas"
+        )
+    factor, info = linalg.lapack.dpotrf(precision, lower=1, clean=1)
+    norm = float(np.max(np.abs(np.diag(precision)))) * math.sqrt(size)
+    rcond = linalg.lapack.dpocon(factor, norm, uplo="L")[0] if info == 0 else 0.0
+    if info == 0 and rcond * largest_condition > 1.0:
+        belief = Dense(precision, shift)
+        belief.__dict__.update(cholesky=factor, rcond=rcond)  # the cached property, already at hand
+        return belief
+    root = SquareRoot(np.eye(size), np.zeros(size))
+    for rows, target in whitened_blocks(model, lines, position, max(ROWS_PER_BLOCK, size)):
+        root = root * SquareRoot(rows, target)
+    return root
+
+
+def whitened_blocks(
+    model: Model, lines: Sequence[Linearised], position: Array, count: int = ROWS_PER_BLOCK
+) -> Iterator[tuple[Array, Array]]:
+    """Linearised factors as rows . v = target +- 1, in blocks of at most `count` rows.
+
+    A group on a face is first reduced by QR to as many rows as the face has features: the same information.
+    """
+    sd = model.prior.std
+    plain = bool(np.all(sd == 1.0))
+    for group, line in zip(model.groups, lines, strict=True):
+        noise = np.sqrt(group.sigma**2 + line.excess)
+        slopes = line.slopes / noise[:, None]
+        if group.shared is None:
+            for start in range(0, group.count, count):
+                chosen = slice(start, start + count)
+                rows = group.pull_back(slopes[chosen], model.size, chosen)
+                if not plain:
+                    rows *= sd
+                gap = (group.target[chosen] - line.value[chosen]) / noise[chosen]
+                yield rows, gap + times(rows, position)
+        else:
+            yield _reduced(group, slopes, (group.target - line.value) / noise, sd, position)
+
+
+def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position: Array) -> tuple[Array, Array]:
+    assert group.shared is not None
+    parts = group.combined(slopes)
+    triangular = np.triu(linalg.lapack.dgeqrf(np.column_stack([*parts.values(), gap]))[0])  # LAPACK stores Q below
+    width, height = triangular.shape[1] - 1, min(triangular.shape[1] - 1, len(triangular))
+    rows = np.zeros((height, len(sd)))
+    for index, (low, high) in enumerate(parts):
+        left = triangular[:height, index * len(group.shared) : (index + 1) * len(group.shared)]
+        rows[:, low:high] = (left @ group.shared) * sd[low:high]
+    return rows, triangular[:height, width] + times(rows, position)
+
+
+def laplace_evidence(model: Model, belief: Belief) -> float:
+    """log p(all factors): log joint at the mean + P/2 log 2 pi - 1/2 log det precision; exact for linear models."""
+    whitening = float(np.sum(np.log(model.prior.std)))
+    level = model.log_joint(unwhitened(model, belief.mean)) + whitening
+    return level + 0.5 * model.size * LOG_TWO_PI - 0.5 * belief.log_determinant

@@ -1,0 +1,1 @@
+"""The paper's message passing: one Gaussian per weight."""

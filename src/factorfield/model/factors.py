@@ -1,0 +1,336 @@
+"""Factor groups: many factors of one kind as one batched object, and how they are linearised.
+
+A factor says relation(zeta) = target +- sigma of linear functionals zeta = B w. Three separate choices:
+what a factor is (the group), how it is linearised (`linearise`: at a point or over a belief), and in which
+order factors are visited (the method).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.errors import expected
+from factorfield.messages.gaussian import LOG_TWO_PI
+from factorfield.model.basis import Orders, Tensor
+from factorfield.model.latent import Functional, LatentRelation
+from factorfield.model.representation import Representation
+from factorfield.problem.coefficients import located
+from factorfield.problem.domain import Points
+from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.stencil import Stencil, shifted
+
+Array = NDArray[np.float64]
+Rule = Literal["taylor", "moments"]
+ROWS_PER_BLOCK = 2048
+
+
+def times(rows: Array, vector: Array) -> Array:
+    """rows @ vector by SciPy's BLAS, as everything in the hot loops: NumPy's has threads of its own in the way."""
+    return linalg.blas.dgemv(1.0, rows.T, vector, trans=1)
+
+
+def transposed_times(rows: Array, vector: Array) -> Array:
+    """rows' vector by SciPy's BLAS."""
+    return linalg.blas.dgemv(1.0, rows.T, vector)
+
+
+@dataclass(frozen=True, eq=False)
+class FactorGroup:
+    """N factors that share a relation.
+
+    Functional j is zeta_j = rows[j] w[blocks[j]]; hidden units of a wide ansatz share one array. Where all points lie
+    on a face (labels at t = 0, a boundary) rows factorise: `rows[j]` (N, k) holds only the features along the face and
+    `shared` (k, block size) what they have in common, so that the group costs k rows instead of N.
+    """
+
+    name: str
+    relation: LatentRelation
+    rows: tuple[Array, ...]
+    blocks: tuple[slice, ...]
+    shared: Array | None
+    target: Array
+    sigma: Array
+    parameters: Mapping[str, float]
+    points: Points
+
+    @property
+    def count(self) -> int:
+        return len(self.target)
+
+    @property
+    def nbytes(self) -> int:
+        held = {id(rows): rows.nbytes for rows in self.rows}
+        return sum(held.values()) + (0 if self.shared is None else self.shared.nbytes)
+
+    def dense_rows(self, functional: int) -> Array:
+        """Rows (N, block size) of one functional."""
+        return self.rows[functional] if self.shared is None else self.rows[functional] @ self.shared
+
+    def _short(self, weights: Array, block: slice) -> Array:
+        """What the rows multiply: the block's weights, or their few combinations that a face can see."""
+        return weights[block] if self.shared is None else times(self.shared, weights[block])
+
+    def project(self, weights: Array) -> Array:
+        """zeta, shape (N, functionals)."""
+        short = {block.start: self._short(weights, block) for block in self.blocks}
+        pairs = zip(self.rows, self.blocks, strict=True)
+        return np.column_stack([times(rows, short[block.start]) for rows, block in pairs])
+
+    def pull_back(self, slopes: Array, size: int, chosen: slice = slice(None)) -> Array:
+        """Rows of the linearised factors in weight space, sum_j slopes_j * rows_j: (chosen factors, size)."""
+        parts = self.combined(slopes, chosen)
+        if self.shared is None and list(parts) == [(0, size)]:
+            return parts[0, size]
+        jacobian = np.zeros((len(slopes), size))
+        for (low, high), left in parts.items():
+            jacobian[:, low:high] = left if self.shared is None else left @ self.shared
+        return jacobian
+
+    def combined(self, slopes: Array, chosen: slice = slice(None)) -> dict[tuple[int, int], Array]:
+        """sum_j slopes_j * rows_j for every block of weights, without the shared part."""
+        parts: dict[tuple[int, int], Array] = {}
+        term = np.empty_like(self.rows[0][chosen])
+        for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
+            key = (block.start, block.stop)
+            if key not in parts:
+                parts[key] = slopes[:, j, None] * rows[chosen]
+            elif term.shape == rows[chosen].shape:
+                np.multiply(slopes[:, j, None], rows[chosen], out=term)
+                parts[key] += term
+            else:
+                parts[key] += slopes[:, j, None] * rows[chosen]
+        return parts
+
+    def part(self, chosen: NDArray[np.int64]) -> FactorGroup:
+        """Some of the factors."""
+        return replace(
+            self, rows=tuple(rows[chosen] for rows in self.rows), target=self.target[chosen], sigma=self.sigma[chosen],
+            points={name: x[chosen] for name, x in self.points.items()},
+        )  # fmt: skip
+
+    def log_likelihood(self, weights: Array) -> float:
+        value = self.relation.value(self.project(weights), self.parameters, self.points)
+        return self._level((value - self.target) / self.sigma)
+
+    def log_likelihood_gradient(self, weights: Array) -> tuple[float, Array]:
+        value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
+        misfit = (value - self.target) / self.sigma
+        gradient = np.zeros(len(weights))
+        pull = -misfit / self.sigma
+        for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
+            part = transposed_times(rows, slopes[:, j] * pull)
+            gradient[block] += part if self.shared is None else transposed_times(self.shared, part)
+        return self._level(misfit), gradient
+
+    def _level(self, misfit: Array) -> float:
+        return float(-0.5 * misfit @ misfit - np.sum(np.log(self.sigma)) - 0.5 * self.count * LOG_TWO_PI)
+
+
+def build_group(
+    name: str,
+    relation: LatentRelation,
+    representation: Representation,
+    points: Points,
+    target: Array | float,
+    sigma: Array | float,
+    parameters: Mapping[str, Any],
+    stencil: Stencil = (),
+) -> FactorGroup:
+    """Evaluate the features a relation reads at the given points, or (stencil) at points around them."""
+    count = len(next(iter(points.values())))
+    if stencil:
+        plain = partial(build_group, name, relation, representation, target=target, sigma=sigma, parameters=parameters)
+        return _summed(plain, points, stencil)
+    points = located(points, relation.coordinates, parameters)
+    latents = [representation.latents[functional.latent] for functional in relation.functionals]
+    fixed = tuple(name for name, x in points.items() if np.ptp(x) == 0.0)
+    one_basis = len({id(latent.basis) for latent in latents}) == 1
+    shared = None
+    if one_basis and fixed and face_size(relation.functionals, latents[0].basis, fixed) < count:
+        lefts, shared = face_rows(relation.functionals, latents[0].basis, points, parameters, fixed)
+    else:
+        made: dict[tuple[int, tuple[object, ...]], Array] = {}
+        for functional, latent in zip(relation.functionals, latents, strict=True):
+            key = (id(latent.basis), functional.terms)
+            if key not in made:
+                made[key] = functional_rows(functional, latent.basis, points, parameters)
+        lefts = [made[id(latent.basis), f.terms] for f, latent in zip(relation.functionals, latents, strict=True)]
+    return FactorGroup(
+        name, relation, tuple(lefts), tuple(latent.block for latent in latents), shared,
+        np.broadcast_to(np.asarray(target, float), (count,)), np.broadcast_to(np.asarray(sigma, float), (count,)),
+        dict(parameters), dict(points),
+    )  # fmt: skip
+
+
+def _summed(plain: Callable[[Points], FactorGroup], points: Points, stencil: Stencil) -> FactorGroup:
+    """A weighted sum over neighbouring points of a linear relation is one: of the sums of its rows."""
+    centre = plain(points)
+    relation, parameters = centre.relation, centre.parameters
+    if not relation.is_linear:
+        raise expected(
+            f"a linear ansatz and functional for {centre.name} (it reads more than one point)",
+            str(relation.expression), "activation=ff.Identity(), or values at points",
+        )  # fmt: skip
+    rows = [np.zeros((centre.count, block.stop - block.start)) for block in centre.blocks]
+    nothing = np.zeros((centre.count, len(rows)))
+    level = -relation.value(nothing, parameters, centre.points)  # what it adds to its rows at the point itself
+    for shift, weight in stencil:
+        moved = plain(shifted(points, shift))
+        level = level + weight * relation.value(nothing, parameters, moved.points)
+        for j in range(len(rows)):
+            rows[j] += weight * moved.dense_rows(j)
+    return replace(centre, rows=tuple(rows), shared=None, target=centre.target - level)
+
+
+def functional_rows(functional: Functional, basis: Tensor, points: Points, parameters: Mapping[str, float]) -> Array:
+    """Rows (N, basis size) of one linear functional; built in blocks so that only the result is large."""
+    plain = Tensor(basis.families)
+    count = len(next(iter(points.values())))
+    result = np.empty((count, basis.size))
+    for start in range(0, count, ROWS_PER_BLOCK):
+        chosen = slice(start, start + ROWS_PER_BLOCK)
+        part = {name: x[chosen] for name, x in points.items()}
+        total: Array | float = 0.0
+        for orders, coefficient in functional.terms:
+            factor = evaluate_coefficient(coefficient, parameters, part)
+            total = total + np.reshape(factor, (-1, 1)) * plain.rows(part, orders)
+        result[chosen] = total if basis.rotation is None else total @ basis.rotation
+    return result
+
+
+def face_size(functionals: Sequence[Functional], basis: Tensor, fixed: Sequence[str]) -> int:
+    """How many combinations of weights the functionals can see on a face."""
+    across = {split_orders(orders, fixed)[0] for functional in functionals for orders, _ in functional.terms}
+    free = [size for axis, size in zip(basis.axes, basis.shape, strict=True) if axis not in fixed]
+    return len(across) * int(np.prod(free, dtype=int))
+
+
+def split_orders(orders: Orders, fixed: Sequence[str]) -> tuple[Orders, Orders]:
+    """Derivatives across the face and along it."""
+    across = tuple((axis, times) for axis, times in orders if axis in fixed)
+    return across, tuple((axis, times) for axis, times in orders if axis not in fixed)
+
+
+def face_rows(
+    functionals: Sequence[Functional],
+    basis: Tensor,
+    points: Points,
+    parameters: Mapping[str, float],
+    fixed: Sequence[str],
+) -> tuple[list[Array], Array]:
+    """Rows on a face as left_j @ shared: features along the face, times the basis contracted across it."""
+    along = Tensor({axis: family for axis, family in basis.families.items() if axis not in fixed})
+    across = list(
+        dict.fromkeys(split_orders(orders, fixed)[0] for functional in functionals for orders, _ in functional.terms)
+    )
+    count, width = len(next(iter(points.values()))), along.raw_size
+    shared = []
+    for orders in across:
+        field = (np.eye(basis.raw_size) if basis.rotation is None else basis.rotation).reshape(*basis.shape, -1)
+        for axis in reversed(basis.axes):  # contract the fixed axes, last first so that positions stay valid
+            if axis in fixed:
+                family = basis.families[axis](points[axis][:1], dict(orders).get(axis, 0))[0]
+                field = np.tensordot(family, field, axes=(0, basis.axes.index(axis)))
+        shared.append(field.reshape(width, basis.size))
+    lefts = []
+    for functional in functionals:
+        left = np.zeros((count, width * len(across)))
+        for orders, coefficient in functional.terms:
+            normal, tangent = split_orders(orders, fixed)
+            at = width * across.index(normal)
+            factor = np.reshape(evaluate_coefficient(coefficient, parameters, points), (-1, 1))
+            left[:, at : at + width] += factor * along.rows(points, tangent, count)
+        lefts.append(left)
+    return lefts, np.concatenate(shared)
+
+
+# -- linearisation in the space of functionals
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """relation(zeta) ~ value + slopes . (zeta - mean) + N(0, excess), factor by factor."""
+
+    value: Array
+    slopes: Array
+    excess: Array
+    explained: Array  # variance that the line carries: slopes' covariance slopes
+
+
+def linearise(
+    relation: LatentRelation,
+    mean: Array,
+    covariance: Array | None,
+    parameters: Mapping[str, float],
+    coordinates: Mapping[str, Array],
+    rule: Rule = "moments",
+) -> Linearised:
+    """The line through a relation: its tangent at `mean` ("taylor"), or the best line under N(mean, covariance).
+
+    mean (..., J), covariance (..., J, J). "moments" is exact for linear relations and for u = g(z), and a cubature
+    of degree five (exact for relations up to second order in the functionals) otherwise.
+    """
+    if rule == "taylor" or covariance is None or relation.is_linear:
+        value, slopes = relation.value_and_gradient(mean, parameters, coordinates)
+        zero = np.zeros_like(value)
+        carried = zero if covariance is None else np.einsum("...i,...ij,...j->...", slopes, covariance, slopes)
+        return Linearised(value, slopes, zero, carried)
+    activation = relation.is_activation
+    if activation is not None:
+        value, slope, excess = activation.linearise(mean[..., 0], covariance[..., 0, 0])
+        return Linearised(value, slope[..., None], excess, slope**2 * covariance[..., 0, 0])
+    return _cubature(relation, mean, covariance, parameters, coordinates)
+
+
+def _cubature(
+    relation: LatentRelation,
+    mean: Array,
+    covariance: Array,
+    parameters: Mapping[str, float],
+    coordinates: Mapping[str, Array],
+) -> Linearised:
+    """Moments by the fully symmetric rule of degree five; slopes are E[gradient] (Stein's lemma)."""
+    nodes, weights = symmetric_rule(mean.shape[-1])
+    root = covariance_root(covariance)
+    value = np.zeros(mean.shape[:-1])
+    second = np.zeros_like(value)
+    slopes = np.zeros(mean.shape)
+    centre = relation.value(mean, parameters, coordinates)  # moments about the centre do not cancel
+    for node, weight in zip(nodes, weights, strict=True):
+        shifted, gradient = relation.value_and_gradient(mean + root @ node, parameters, coordinates)
+        value += weight * (shifted - centre)
+        second += weight * (shifted - centre) ** 2
+        slopes += weight * gradient
+    explained = np.einsum("...i,...ij,...j->...", slopes, covariance, slopes)
+    return Linearised(centre + value, slopes, np.maximum(second - value**2 - explained, 0.0), explained)
+
+
+def symmetric_rule(size: int) -> tuple[Array, Array]:
+    """Nodes and weights, exact for polynomials of degree five under N(0, I): centre, +-sqrt3 e_i, pairs of them."""
+    reach = np.sqrt(3.0)
+    unit = np.eye(size)
+    nodes, weights = [np.zeros(size)], [1.0 + (size * size - 7.0 * size) / 18.0]
+    for i in range(size):
+        for sign in (reach, -reach):
+            nodes.append(sign * unit[i])
+            weights.append((4.0 - size) / 18.0)
+    for i in range(size):
+        for j in range(i):
+            for first in (reach, -reach):
+                for second in (reach, -reach):
+                    nodes.append(first * unit[i] + second * unit[j])
+                    weights.append(1.0 / 36.0)
+    return np.array(nodes), np.array(weights)
+
+
+def covariance_root(covariance: Array) -> Array:
+    """A root L with L L' = covariance for (possibly singular) small matrices, batched."""
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]

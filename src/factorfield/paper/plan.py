@@ -1,0 +1,156 @@
+"""Which runs each target of `factorfield reproduce` needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from factorfield.errors import expected, nearest
+from factorfield.paper.run import Run
+
+SPEEDS = (0.1, 0.4, 1.0, 2.0, 7.0)
+DIFFUSIONS, REACTIONS = (0.5, 1.0, 2.0, 5.0), (1.0, 2.0, 5.0, 10.0)
+NOISES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+WIDTHS = (1, 2, 3, 4)
+SCHEDULES = ("prior", "data", "equation", "data then equation", "mixed")
+METHODS = ("mean-field", "joint", "hmc", "vi", "sgd")
+ABLATION_ROWS = 3
+SAMPLED_SPEEDS = (0.1, 0.4, 1.0)  # VI and HMC cost hours beyond; --speeds asks for more
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much of the paper is run. `speeds` None: all (VI and HMC up to b = 1)."""
+
+    methods: tuple[str, ...] = METHODS
+    rows: int | None = None  # advection 10 and Fisher-KPP 5 unless given
+    speeds: tuple[float, ...] | None = None
+    source: str = "generated"
+    quick: bool = False
+
+    @property
+    def advection_rows(self) -> int:
+        return min(self.rows or (2 if self.quick else 10), 10)
+
+    @property
+    def fisher_rows(self) -> int:
+        return min(self.rows or (1 if self.quick else 5), 5)
+
+    @property
+    def ablation_rows(self) -> int:
+        return min(self.rows or (1 if self.quick else ABLATION_ROWS), 5)
+
+    def speeds_of(self, method: str) -> tuple[float, ...]:
+        if self.speeds is not None:
+            return self.speeds
+        if self.quick:
+            return SAMPLED_SPEEDS[:2]
+        return SAMPLED_SPEEDS if method in ("hmc", "vi") else SPEEDS
+
+    @property
+    def settings(self) -> list[tuple[float, float]]:
+        """(nu, rho) of Fisher-KPP."""
+        if self.quick:
+            return [(0.5, 1.0), (1.0, 5.0)]
+        return [(nu, rho) for nu in DIFFUSIONS for rho in REACTIONS]
+
+    def options(self, method: str) -> dict[str, Any]:
+        """Quick runs shorten Adam tenfold; nothing else about a method changes."""
+        return {"iterations": 3000} if self.quick and method in ("vi", "sgd") else {}
+
+    def advection(self, method: str, speed: float, row: int, **more: Any) -> Run:
+        options = {**self.options(method), **more.pop("options", {})}
+        return Run("advection", {"b": speed}, row, method, options=options, source=self.source, **more)
+
+    def fisher(self, method: str, nu: float, rho: float, row: int, **more: Any) -> Run:
+        options = {**self.options(method), **more.pop("options", {})}
+        return Run("fisher-kpp", {"nu": nu, "rho": rho}, row, method, options=options, source=self.source, **more)
+
+
+def table1(scope: Scope) -> list[Run]:
+    runs = [
+        scope.advection(method, speed, row)
+        for method in scope.methods
+        for speed in scope.speeds_of(method)
+        for row in range(scope.advection_rows)
+    ]
+    for method in scope.methods:
+        rows = min(scope.fisher_rows, 1) if method in ("hmc", "vi") and scope.rows is None else scope.fisher_rows
+        runs += [scope.fisher(method, nu, rho, row) for row in range(rows) for nu, rho in scope.settings]
+    return runs
+
+
+def gaussian_bump(scope: Scope) -> list[Run]:
+    bump = replace(scope, source="generated")
+    return [bump.fisher("mean-field", nu, rho, 0, initial="bump") for nu, rho in scope.settings]
+
+
+def of_methods(scope: Scope, *names: str) -> list[Run]:
+    return table1(replace(scope, methods=tuple(name for name in scope.methods if name in names)))
+
+
+def timing(scope: Scope) -> list[Run]:
+    names = [name for name in scope.methods if name != "sgd"]
+    settings = [(1.0, rho) for rho in REACTIONS] if not scope.quick else [(0.5, 1.0)]
+    runs = [scope.advection(m, b, 0, kind="timing") for m in names for b in scope.speeds_of(m)]
+    runs += [scope.fisher(m, nu, rho, 0, kind="timing") for m in names for nu, rho in settings]
+    plain = {"options": {"continuation": ""}}  # what continuation costs: the same fits without it
+    return runs + [scope.fisher("mean-field", nu, rho, 0, kind="timing", **plain) for nu, rho in settings]
+
+
+def schedule(scope: Scope) -> list[Run]:
+    runs = []
+    speeds = [b for b in scope.speeds_of("joint") if b <= 2.0]
+    settings = [(0.5, 1.0), (1.0, 5.0)]
+    for name in SCHEDULES:
+        method = "prior" if name == "prior" else "mean-field"
+        more: dict[str, Any] = {} if name in ("prior", "mixed") else {"options": {"schedule": name}}
+        for row in range(scope.ablation_rows):
+            runs += [scope.advection(method, b, row, **more) for b in speeds]
+            runs += [scope.fisher(method, nu, rho, row, **more) for nu, rho in settings]
+    return runs
+
+
+def width(scope: Scope) -> list[Run]:
+    runs = []
+    settings = [(1.0, rho) for rho in REACTIONS] if not scope.quick else [(0.5, 1.0)]
+    for count in WIDTHS:
+        more: dict[str, Any] = {} if count == 1 else {"model": {"width": count}}
+        for row in range(scope.ablation_rows):
+            runs += [scope.advection("mean-field", b, row, **more) for b in scope.speeds_of("joint")]
+            runs += [scope.fisher("mean-field", nu, rho, row, **more) for nu, rho in settings]
+    return runs
+
+
+def residual_noise(scope: Scope) -> list[Run]:
+    return [
+        scope.advection("mean-field", b, row, **({} if noise == 0.05 else {"model": {"residual_noise": noise}}))
+        for noise in NOISES
+        for b in scope.speeds_of("joint")
+        for row in range(scope.ablation_rows)
+    ]
+
+
+TARGETS = {
+    "table1": table1,
+    "solutions": lambda scope: of_methods(scope, "mean-field"),
+    "gaussian-bump": gaussian_bump,
+    "posteriors": lambda scope: of_methods(scope, "mean-field", "joint", "hmc", "vi"),
+    "pinn": lambda scope: of_methods(scope, "mean-field", "sgd"),
+    "calibration": table1,
+    "schedule": schedule,
+    "width": width,
+    "residual-noise": residual_noise,
+    "timing": timing,
+}
+
+
+def checked_targets(names: Sequence[str]) -> list[str]:
+    """The targets meant, in the order they are made; none, or `all`, means all of them."""
+    for name in names:
+        if name not in TARGETS and name != "all":
+            raise expected(
+                f"a target among {', '.join(TARGETS)}, all", name, nearest(name, [*TARGETS, "all"], "'table1'")
+            )
+    return list(TARGETS) if not names or "all" in names else [name for name in TARGETS if name in names]

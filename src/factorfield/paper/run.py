@@ -1,0 +1,225 @@
+"""One run: a problem, a model, a method and a seed -> one small record of plain numbers and lists.
+
+Fields are kept on a coarse grid (every 16th cell, every 5th time) for pictures and for comparing methods; scores use
+all points.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from factorfield import methods, metrics, problems
+from factorfield.errors import expected
+from factorfield.model.model import Model, observation_noise
+from factorfield.model.paper import paper_model
+from factorfield.posterior.base import GaussianPosterior
+from factorfield.problem.problem import Problem
+from factorfield.solution import Solution, Status
+from factorfield.solving import solve
+from factorfield.version import __version__
+
+LATE = 0.02  # Fisher-KPP is also scored from here on: the paper's time basis cannot follow what comes before
+LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # of the reliability curve
+PIT_BINS = 20
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is run. `model` are options of paper_model, `options` those of the method; kind: "scores" or "timing"."""
+
+    equation: str
+    physics: Mapping[str, float]
+    row: int
+    method: str
+    initial: str = "pdebench"
+    model: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "generated"
+    kind: str = "scores"
+    seed: int = 0
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def key(self) -> str:
+        """A readable, stable name; equal specs have equal keys."""
+        text = json.dumps(self.spec, sort_keys=True)
+        physics = "-".join(f"{name}{value:g}" for name, value in sorted(self.physics.items()))
+        readable = f"{self.kind}-{self.equation}-{physics}-row{self.row}-{self.method}"
+        return f"{readable}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    def problem(self, data: str | None) -> Problem:
+        if self.source == "generated":
+            extra = {"initial": self.initial} if self.equation == "fisher-kpp" else {}
+            return problems.get(self.equation, row=self.row, **self.physics, **extra)
+        if data is None:
+            raise expected("a folder of PDEBench files for this run", "none", "--data DIR")
+        if self.equation == "advection":
+            file = Path(data) / f"1D_Advection_Sols_beta{float(self.physics['b'])}.hdf5"
+            return problems.get("advection", file=file, row=self.row)
+        return problems.get(
+            "fisher-kpp", file=Path(data) / "ReacDiff_initial_conditions.npz", row=self.row, **self.physics
+        )
+
+    @property
+    def lockstep(self) -> str:
+        """Runs with equal names share their design and are solved as one batch: the rows of one speed."""
+        if self.kind == "scores" and self.equation == "advection" and self.method in ("sgd", "vi", "hmc"):
+            return json.dumps({**self.spec, "row": None}, sort_keys=True)
+        return self.key
+
+    def build_method(self) -> methods.Method:
+        options = dict(self.options)
+        if self.method in ("sgd", "vi") and "iterations" in options:
+            from factorfield.methods.baselines.adam import Schedule
+
+            options["schedule"] = Schedule(iterations=options.pop("iterations"))
+        return methods.get(self.method, **options)
+
+
+def execute(run: Run, data: str | None = None) -> dict[str, Any]:
+    """The record of a run."""
+    return timed_apart(run, data) if run.kind == "timing" else execute_together([run], data)[0]
+
+
+def execute_together(runs: Sequence[Run], data: str | None = None) -> list[dict[str, Any]]:
+    """The records of runs that differ in their row only; fit times are shares of the batch's."""
+    first, count = runs[0], len(runs)
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a sweep's reader looks at statuses
+        tasks = [run.problem(data) for run in runs]
+        models = [paper_model(problem, seed=first.seed, **first.model) for problem in tasks]
+        built = time.perf_counter()
+        if first.method == "prior":
+            solutions = [prior_solution(model) for model in models]
+        else:
+            solutions = solve(models, method=first.build_method())
+        solved = time.perf_counter()
+        results = [measured(solution, problem) for solution, problem in zip(solutions, tasks, strict=True)]
+    end = time.perf_counter()
+    shares = {"build": (built - begin) / count, "fit": (solved - built) / count, "total": (end - begin) / count}
+    return [
+        {
+            "spec": run.spec, "status": str(solution.status), "help": solution.status.help, "results": result,
+            "settings": {"weights": model.size, "factors": model.factors, "modes": model.settings["modes"]},
+            "trace": {key: value for key, value in solution.trace.items() if np.ndim(value) == 0},
+            "timings": {**solution.timings, **shares}, "provenance": provenance(),
+        }
+        for run, model, solution, result in zip(runs, models, solutions, results, strict=True)
+    ]  # fmt: skip
+
+
+def prior_solution(model: Model) -> Solution:
+    """What is believed before any factor speaks."""
+    prior = GaussianPosterior(
+        model.problem, model.representation, observation_noise(model), model.prior.mean, model.prior.std
+    )
+    return Solution(prior, Status("converged", "the prior"))
+
+
+def measured(solution: Solution, problem: Problem) -> dict[str, Any]:
+    """Scores against truth, stored field and late times; calibration; weights; the field on a coarse grid."""
+    truth = problem.truth
+    shown = solution.predict(x=truth.x, t=truth.t)
+    result: dict[str, Any] = {"exact": metrics.score(shown, truth)}
+    result["stored"] = None if problem.stored is None else metrics.score(shown, problem.stored)
+    late = {"t": np.asarray(truth.t) >= LATE}
+    result["late"] = metrics.score(shown.isel(late), truth.isel(late))
+    mean, std, exact = (
+        np.asarray(a, float) for a in (shown["mean"], shown["std"], truth.transpose(*shown["mean"].dims))
+    )
+    result["reliability"] = [metrics.coverage(mean, std, exact, level) for level in LEVELS]
+    result["pit"] = metrics.pit_histogram(mean, std, exact, PIT_BINS)
+    result["std_over_time"] = np.mean(std, axis=1).tolist()
+    coarse = {"x": truth.x[8::16], "t": truth.t[::5]}
+    small = solution.predict(**coarse)
+    residual = solution.predict(of="residual", **coarse)["mean"]
+    result["rms_residual"] = float(np.sqrt(np.mean(np.asarray(residual) ** 2)))
+    result["coarse"] = {
+        "x": np.asarray(coarse["x"]).tolist(), "t": np.asarray(coarse["t"]).tolist(),
+        "mean": np.asarray(small["mean"]).tolist(), "std": np.asarray(small["std"]).tolist(),
+        "exact": np.asarray(truth.sel(coarse)).tolist(),
+    }  # fmt: skip
+    posterior = solution.posterior
+    result["weight_mean"], result["weight_std"] = posterior.weight_mean.tolist(), posterior.weight_std.tolist()
+    return result
+
+
+# -- timing, by the paper's rule: training cold in a process of its own, inference steady
+
+
+def timed_apart(run: Run, data: str | None) -> dict[str, Any]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as cache:  # compiled code of earlier processes does not count as cold
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        code = "import sys; from factorfield.paper.run import timing_main; timing_main()"
+        request = json.dumps({"spec": run.spec, "data": data})
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=request, capture_output=True, text=True, env=environment
+        )
+    if done.returncode != 0:
+        raise RuntimeError(f"the timing process ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    return json.loads(done.stdout)
+
+
+def timing_main() -> None:
+    request = json.load(sys.stdin)
+    run = Run(**request["spec"])
+    warnings.simplefilter("ignore")
+    problem = run.problem(request["data"])
+    model = paper_model(problem, seed=run.seed, **run.model)
+    fits = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        solution = solve(model, method=run.build_method())
+        fits.append(time.perf_counter() - begin)
+    repeats = 3 if run.method == "hmc" else 7
+    grid = {"x": problem.truth.x, "t": problem.truth.t}
+    solution.predict(**grid)
+    predictions = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        solution.predict(**grid)
+        predictions.append(time.perf_counter() - begin)
+    record = {
+        "spec": run.spec, "status": str(solution.status), "help": solution.status.help,
+        "results": {"cold": fits[0], "warm": fits[1], "predict": min(predictions)},
+        "settings": {"weights": model.size, "factors": model.factors}, "trace": {}, "timings": dict(solution.timings),
+        "provenance": provenance(),
+    }  # fmt: skip
+    json.dump(record, sys.stdout)
+
+
+@lru_cache(maxsize=1)
+def provenance() -> dict[str, Any]:
+    """Commit, versions and machine, for the record."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True
+    )
+    versions = {"factorfield": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba", "jax", "blackjax", "optax"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    machine = {"host": platform.node(), "system": platform.platform(), "cores": os.cpu_count()}
+    return {"commit": commit.stdout.strip() or "not a checkout", "versions": versions, "machine": machine}

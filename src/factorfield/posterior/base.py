@@ -1,0 +1,399 @@
+"""Posterior: what is believed about the weights, and through them about every field, derivative and coefficient.
+
+Code outside this file asks a posterior for fields; how the belief is stored stays here. On a tensor grid the
+covariance is contracted one axis at a time: the first axis through the root C (covariance = C C'), the others through
+products of pairs of features, so that no row of Kronecker features is ever formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from factorfield.errors import expected, nearest
+from factorfield.model.basis import Orders
+from factorfield.model.factors import linearise
+from factorfield.model.latent import LatentRelation
+from factorfield.model.representation import Latent, Representation
+from factorfield.problem.coefficients import located
+from factorfield.problem.domain import TIME, Periodic
+from factorfield.problem.problem import Problem
+from factorfield.problem.relation import evaluate_coefficient
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Array = NDArray[np.float64]
+Atom = tuple[str, Orders]  # one derivative of one latent
+BLOCK_BYTES = 1 << 27
+MANY_PAIRS = 400
+INTERVAL_90 = float(special.ndtri(0.95))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What every posterior answers; a subclass says how the belief about the weights is stored."""
+
+    problem: Problem
+    representation: Representation
+    noise: Mapping[str, float]  # observation noise of each field, for predict(noise=True)
+
+    @property
+    def weight_mean(self) -> Array:
+        raise NotImplementedError
+
+    @property
+    def weight_std(self) -> Array:
+        raise NotImplementedError
+
+    def arrays(self) -> dict[str, Array]:
+        """What a file has to hold."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Posterior of each unknown coefficient: mean, std and 90 % interval."""
+        raise NotImplementedError
+
+    def correlation(self) -> xr.DataArray:
+        """Posterior correlations of the unknown coefficients with each other."""
+        import xarray as xr
+
+        names = list(self.problem.unknowns)
+        covariance = self._coefficient_covariance()
+        sd = np.sqrt(np.diagonal(covariance))
+        return xr.DataArray(
+            covariance / np.outer(sd, sd), dims=("parameter", "other"), coords={"parameter": names, "other": names}
+        )
+
+    def _coefficient_covariance(self) -> Array:
+        raise NotImplementedError
+
+    def predict(
+        self,
+        axes: Mapping[str, ArrayLike],
+        of: str | None = None,
+        noise: bool = False,
+        points: bool = False,
+        quantiles: Sequence[float] = (),
+    ) -> xr.Dataset:
+        """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points."""
+        import xarray as xr
+
+        levels = checked_levels(quantiles)
+        names = [of] if of is not None else list(self.problem.fields)
+        relations = [self._relation(name) for name in names]
+        grid, unused = self._coordinates(axes, points, relations)
+        shape = (len(next(iter(grid.values()))),) if points else tuple(len(x) for x in grid.values())
+        dims = ("point",) if points else tuple(grid)
+        columns: dict[str, list[Array]] = {}
+        for name, relation in zip(names, relations, strict=True):
+            mean, variance, bands = self._moments(relation, grid, points, levels)
+            if noise:
+                widened = np.sqrt(1.0 + self._noise(name) ** 2 / np.where(variance > 0.0, variance, np.inf))
+                variance = variance + self._noise(name) ** 2
+                bands = mean + (bands - mean) * widened
+            columns.setdefault("mean", []).append(mean.reshape(shape))
+            columns.setdefault("std", []).append(np.sqrt(variance).reshape(shape))
+            if len(levels):
+                columns.setdefault("quantiles", []).append(bands.reshape(-1, *shape))
+        coords: dict[str, Any] = {n: (("point",), x) if points else x for n, x in grid.items()}
+        if len(levels):
+            coords["quantile"] = levels
+        data = {}
+        for key, values in columns.items():
+            own = ("quantile", *dims) if key == "quantiles" else dims
+            data[key] = (own, values[0]) if len(names) == 1 else (("field", *own), np.stack(values))
+        if len(names) == 1:
+            found = xr.Dataset(data, coords, {"of": names[0]})
+        else:
+            found = xr.Dataset(data, {**coords, "field": names})
+        return found.drop_vars(unused) if points else found.isel(dict.fromkeys(unused, 0), drop=True)
+
+    def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
+        """Joint draws of the field on a tensor grid."""
+        import xarray as xr
+
+        relation = self._relation(of or self.problem.fields[0])
+        grid, unused = self._coordinates(axes, False, [relation])
+        flat = self._located(relation, self.problem.domain.tensor(grid))
+        draws = []
+        for weights in self._weight_draws(count, np.random.default_rng(seed)):
+            zeta = self._combine_means(relation, self._grid_means(self._atoms(relation), grid, weights), flat)
+            draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
+        found = xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
+        return found.isel(dict.fromkeys(unused, 0), drop=True)
+
+    def _moments(
+        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
+    ) -> tuple[Array, Array, Array]:
+        """Mean (n,), variance (n,) and quantiles (levels, n)."""
+        atoms = self._atoms(relation)
+        flat = self._located(relation, grid if points else self.problem.domain.tensor(grid))
+        means, covariance = self._atom_moments(atoms, grid, points)
+        reach = special.ndtri(levels)[:, None]
+        if len(atoms) == 1 and relation.functionals[0].is_value:
+            line = linearise(relation, means.T, covariance.transpose(2, 0, 1), self.problem.constants, flat)
+            variance = np.maximum(line.explained, 0.0) + line.excess
+            activation = relation.is_activation
+            if activation is not None:  # g is increasing: quantiles pass through it
+                sd = np.sqrt(np.maximum(covariance[0, 0], 0.0))
+                return line.value, variance, activation(means[0] + reach * sd)
+        else:
+            combine = self._combination(relation, atoms, flat)
+            zeta = np.einsum("nja,an->nj", combine, means)
+            spread = np.einsum("nja,abn,nkb->njk", combine, covariance, combine)
+            line = linearise(relation, zeta, spread, self.problem.constants, flat)
+            variance = np.maximum(line.explained, 0.0) + line.excess
+        return line.value, variance, line.value + reach * np.sqrt(variance)
+
+    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
+        """Means (atoms, n) and covariances (atoms, atoms, n) of derivatives of latents, n points of the grid."""
+        raise NotImplementedError
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        raise NotImplementedError
+
+    # -- from weights to functionals
+
+    def _relation(self, of: str) -> LatentRelation:
+        text = self.problem.equations[0].text if of == "residual" else of
+        return self.representation.read(self.problem.relation(text))
+
+    def _noise(self, name: str) -> float:
+        if name not in self.noise:
+            raise expected("observations of what noise=True is asked for", name, "noise=False")
+        return self.noise[name]
+
+    def _located(self, relation: LatentRelation, flat: Mapping[str, Array]) -> dict[str, Array]:
+        """Points with the values of tables that a relation mentions."""
+        return located(flat, relation.coordinates, self.problem.constants)
+
+    def _coordinates(
+        self, axes: Mapping[str, ArrayLike], points: bool, relations: Sequence[LatentRelation]
+    ) -> tuple[dict[str, Array], list[str]]:
+        """Checked coordinates, and the axes left out because nothing asked for depends on them."""
+        names = self.problem.domain.names
+        used = {
+            axis for r in relations for f in r.functionals for axis in self.representation.latents[f.latent].basis.axes
+        }
+        used |= {name for relation in relations for name in relation.coordinates}
+        unused = [name for name in names if name not in axes and name not in used]
+        axes = {**axes, **{name: [self.problem.domain[name].lower] for name in unused}}
+        for name in axes:
+            if name not in names:
+                raise expected(f"coordinates for the axes {', '.join(names)}", name, nearest(name, names))
+        missing = [name for name in names if name not in axes]
+        if missing:
+            raise expected(
+                f"coordinates for every axis of {', '.join(names)}", f"none for {missing[0]}", f"{missing[0]}=..."
+            )
+        grid = {name: np.atleast_1d(np.asarray(axes[name], float)) for name in names}
+        for name, x in grid.items():
+            if x.ndim != 1 or len(x) == 0 or not np.all(np.isfinite(x)):
+                raise expected(f"a finite one-dimensional array for {name}", f"shape {x.shape}", "np.linspace(...)")
+        for name in names:
+            axis = self.problem.domain[name]
+            outside = grid[name][~axis.contains(grid[name])]
+            if len(outside) and not isinstance(axis, Periodic):
+                remedy = "a longer horizon" if name == TIME else "a wider domain"
+                received = f"{len(outside)} outside (first {outside[0]:.6g})"
+                raise expected(f"{name} inside [{axis.lower:g}, {axis.upper:g}]", received, remedy)
+        if points:
+            length = max(len(x) for x in grid.values())
+            if any(len(x) not in (1, length) for x in grid.values()):
+                raise expected(
+                    "equally many coordinates per axis with points=True", "different lengths", "points=False"
+                )
+            grid = {name: np.broadcast_to(x, (length,)) for name, x in grid.items()}
+        return grid, unused
+
+    def _atoms(self, relation: LatentRelation) -> list[Atom]:
+        found = [(f.latent, orders) for f in relation.functionals for orders, _ in f.terms]
+        return list(dict.fromkeys(found))
+
+    def _combination(self, relation: LatentRelation, atoms: Sequence[Atom], flat: Mapping[str, Array]) -> Array:
+        """Coefficients (points or 1, functionals, atoms) that make functionals from derivatives."""
+        table: dict[tuple[int, int], float | Array] = {}
+        for j, functional in enumerate(relation.functionals):
+            for orders, coefficient in functional.terms:
+                where = (j, atoms.index((functional.latent, orders)))
+                table[where] = evaluate_coefficient(coefficient, self.problem.constants, flat)
+        count = len(next(iter(flat.values())))
+        combine = np.zeros((count, len(relation.functionals), len(atoms)))
+        for where, value in table.items():
+            combine[:, where[0], where[1]] = value
+        return combine
+
+    def _combine_means(self, relation: LatentRelation, means: Array, flat: Mapping[str, Array]) -> Array:
+        return np.einsum("nja,an->nj", self._combination(relation, self._atoms(relation), flat), means)
+
+    def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Array) -> Array:
+        means = []
+        for name, orders in atoms:
+            latent = self.representation.latents[name]
+            field = latent.basis.raw(weights[latent.block]).reshape(latent.basis.shape)
+            for matrix in latent.basis.matrices(grid, orders):  # contracts the leading axis, appends its grid axis
+                field = np.tensordot(field, matrix, axes=(0, 1))
+            means.append(self._spread(field, latent, grid))
+        return np.stack(means)
+
+    def _spread(self, values: Array, latent: Latent, grid: Mapping[str, Array]) -> Array:
+        """Values over a latent's own axes, broadcast over the whole grid and flattened."""
+        shape = [len(x) if name in latent.basis.axes else 1 for name, x in grid.items()]
+        return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPosterior(Posterior):
+    """N(mean, root root') over the weights; a one-dimensional `root` holds independent standard deviations."""
+
+    mean: Array
+    root: Array
+
+    @property
+    def weight_mean(self) -> Array:
+        return self.mean
+
+    @property
+    def weight_std(self) -> Array:
+        if self.root.ndim == 1:
+            return self.root
+        return np.sqrt(np.einsum("ij,ij->i", self.root, self.root))
+
+    def arrays(self) -> dict[str, Array]:
+        return {"weight_mean": self.mean, "weight_root": self.root}
+
+    @property
+    def covariance(self) -> Array:
+        return np.diag(self.root**2) if self.root.ndim == 1 else self.root @ self.root.T
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        result: dict[str, dict[str, Any]] = {}
+        std = self.weight_std
+        for name, unknown in self.problem.unknowns.items():
+            index = self.representation.latents[name].start
+            m, s = float(self.mean[index]), float(std[index])
+            ends = (m - INTERVAL_90 * s, m + INTERVAL_90 * s)
+            if unknown.positive:
+                ends = (float(np.exp(ends[0])), float(np.exp(ends[1])))
+                m, s = float(np.exp(m + 0.5 * s * s)), float(np.exp(m + 0.5 * s * s) * np.sqrt(np.expm1(s * s)))
+            result[name] = {"mean": m, "std": s, "interval": ends}
+        return result
+
+    def _coefficient_covariance(self) -> Array:
+        """Of the coefficients themselves: exact for Gaussian and log-normal ones."""
+        at = [self.representation.latents[name].start for name in self.problem.unknowns]
+        inner = self.covariance[np.ix_(at, at)] if self.root.ndim == 1 else self.root[at] @ self.root[at].T
+        positive = np.array([unknown.positive for unknown in self.problem.unknowns.values()], bool)
+        mean = np.where(positive, np.exp(np.minimum(self.mean[at] + 0.5 * np.diagonal(inner), 700.0)), 1.0)
+        both = positive[:, None] & positive
+        return np.outer(mean, mean) * np.where(both, np.expm1(inner), inner)
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        for _ in range(count):
+            noise = rng.standard_normal(self.root.shape[-1])
+            yield self.mean + (self.root * noise if self.root.ndim == 1 else self.root @ noise)
+
+    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
+        if points:
+            return self._point_moments(atoms, grid)
+        return self._grid_means(atoms, grid, self.mean), self._grid_covariance(atoms, grid)
+
+    def _latent_root(self, latent: Latent) -> Array:
+        """Root of the latent's raw weights, shape (raw size, r)."""
+        root = self.root
+        if root.ndim == 1:
+            padded = np.zeros((latent.basis.size, len(root)))
+            padded[:, latent.block] = np.diag(root[latent.block])
+            if len(self.representation.latents) == 1 and latent.basis.rotation is not None:
+                return latent.basis.rotation * root
+            return latent.basis.raw(padded)
+        return latent.basis.raw(root[latent.block])
+
+    def _grid_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array]) -> Array:
+        """Covariances (atoms, atoms, points) on the grid."""
+        count = int(np.prod([len(x) for x in grid.values()]))
+        covariance = np.empty((len(atoms), len(atoms), count))
+        roots = {name: self._latent_root(self.representation.latents[name]) for name, _ in atoms}
+        for a in range(len(atoms)):
+            for b in range(a + 1):
+                covariance[a, b] = covariance[b, a] = self._grid_pair(atoms[a], atoms[b], roots, grid)
+        return covariance
+
+    def _grid_pair(self, a: Atom, b: Atom, roots: Mapping[str, Array], grid: Mapping[str, Array]) -> Array:
+        left, right = self.representation.latents[a[0]], self.representation.latents[b[0]]
+        if left.basis.axes != right.basis.axes:  # a coefficient against a field: one row of features per point
+            flat = self.problem.domain.tensor(grid)
+            return self._point_moments([a, b], flat)[1][0, 1]
+        if not left.basis.axes:
+            return self._spread(np.asarray(roots[a[0]][0] @ roots[b[0]][0]), left, grid)
+        first, *rest_left = left.basis.matrices(grid, a[1])
+        second, *rest_right = right.basis.matrices(grid, b[1])
+        root_a = roots[a[0]].reshape(left.basis.shape[0], -1)
+        root_b = roots[b[0]].reshape(right.basis.shape[0], -1)
+        rank = roots[a[0]].shape[1]
+        block = max(1, BLOCK_BYTES // (8 * max(root_a.shape[1], root_b.shape[1])))
+        pieces = []
+        for start in range(0, len(first), block):
+            chosen = slice(start, start + block)
+            one = (first[chosen] @ root_a).reshape(len(first[chosen]), -1, rank)
+            two = one if a == b else (second[chosen] @ root_b).reshape(len(one), -1, rank)
+            gram = one @ two.transpose(0, 2, 1)
+            pieces.append(contract_pairs(gram, rest_left, rest_right).reshape(len(one), -1))
+        return self._spread(np.concatenate(pieces), left, grid)
+
+    def _point_moments(self, atoms: Sequence[Atom], points: Mapping[str, Array]) -> tuple[Array, Array]:
+        count = len(next(iter(points.values())))
+        means = np.empty((len(atoms), count))
+        covariance = np.empty((len(atoms), len(atoms), count))
+        block = max(1, BLOCK_BYTES // (8 * len(self.mean)))
+        for start in range(0, count, block):
+            chosen = slice(start, min(start + block, count))
+            part = {name: x[chosen] for name, x in points.items()}
+            projected = []
+            for a, (name, orders) in enumerate(atoms):
+                latent = self.representation.latents[name]
+                rows = latent.basis.rows(part, orders)
+                means[a, chosen] = rows @ self.mean[latent.block]
+                if self.root.ndim == 1:
+                    projected.append(np.zeros((len(rows), len(self.root))))
+                    projected[-1][:, latent.block] = rows * self.root[latent.block]
+                else:
+                    projected.append(rows @ self.root[latent.block])
+            for a in range(len(atoms)):
+                for b in range(a + 1):
+                    product = np.einsum("nr,nr->n", projected[a], projected[b])
+                    covariance[a, b, chosen] = covariance[b, a, chosen] = product
+        return means, covariance
+
+
+def checked_levels(quantiles: Sequence[float]) -> Array:
+    levels = np.asarray(quantiles, float)
+    if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
+        raise expected("quantile levels between 0 and 1", quantiles, "quantiles=[0.05, 0.95]")
+    return levels
+
+
+def contract_pairs(gram: Array, left: Sequence[Array], right: Sequence[Array]) -> Array:
+    """diag of (kron left) gram (kron right)' for a batch of matrices, one axis at a time through pair products.
+
+    gram (batch, prod n, prod m), left[i] (points_i, n_i), right[i] (points_i, m_i) -> (batch, points_1, points_2, ...).
+    """
+    batch = len(gram)
+    if len(left) == 1 and left[0].shape[1] * right[0].shape[1] > MANY_PAIRS:  # their products would be a huge matrix
+        return np.stack([np.einsum("pm,pm->p", left[0] @ one, right[0]) for one in gram])
+    result = gram.reshape(batch, *[f.shape[1] for f in left], *[f.shape[1] for f in right])
+    for index, (f, g) in enumerate(zip(left, right, strict=True)):
+        remaining = len(left) - index
+        done = index
+        n_axis, m_axis = 1 + done, 1 + done + remaining
+        pairs = (f[:, :, None] * g[:, None, :]).reshape(len(f), -1)
+        moved = np.moveaxis(result, (n_axis, m_axis), (-2, -1))
+        flat = moved.reshape(*moved.shape[:-2], -1) @ pairs.T
+        result = np.moveaxis(flat, -1, 1 + done)
+    return result

@@ -1,0 +1,346 @@
+"""Posterior over a chain of time windows: filtered beliefs, what later windows say, and the modes left out.
+
+A prediction touches only the windows its times fall in; a window's covariance is put together when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.messages.links import Belief, Blocks, Inside, Message, Segment, inner
+from factorfield.model.basis import Departure, Tensor
+from factorfield.model.representation import Representation
+from factorfield.posterior.base import Atom, GaussianPosterior, Posterior, contract_pairs
+from factorfield.problem.domain import TIME
+
+Array = NDArray[np.float64]
+
+
+PLAIN = ("slope", "offset", "outside", "forward", "shift", "kick")  # arrays of a segment that are stored as they are
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """Modes that the basis leaves out: wave numbers, variances at the start, complex rates of the linear equation."""
+
+    axis: str
+    wave: Array
+    variance: Array
+    rate: NDArray[np.complex128]
+
+    def of(self, orders: Mapping[str, int], times: Array) -> Array:
+        """Variance of a derivative of the left-out part at each time (from the start)."""
+        grown = np.exp(2.0 * np.minimum(np.outer(times, self.rate.real), 0.0))
+        size = self.wave ** (2 * orders.get(self.axis, 0)) * np.abs(self.rate) ** (2 * orders.get(TIME, 0))
+        return grown @ (size * self.variance)
+
+
+def window_representation(template: Representation, lower: float, upper: float) -> Representation:
+    """The same representation with every time axis moved to another window."""
+    parts = []
+    for name, form in template.forms.items():
+        basis = template.latents[form.latents[0]].basis
+        families = {
+            axis: Departure(family.degree, lower, upper, family.states) if isinstance(family, Departure) else family
+            for axis, family in basis.families.items()
+        }
+        parts.append((name, Tensor(families, basis.rotation), form))
+    return Representation.build(parts)
+
+
+def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which weights of a window are its state at the start (unknown coefficients included), and which the rest."""
+    state: list[int] = []
+    for latent in representation.latents.values():
+        basis = latent.basis
+        count = basis.size
+        family = basis.families.get(TIME)
+        if isinstance(family, Departure):
+            count = family.states * (basis.size // family.size)
+        state += range(latent.start, latent.start + count)
+    rest = np.setdiff1d(np.arange(representation.size), state)
+    return np.array(state, int), rest
+
+
+def end_map(representation: Representation) -> Array:
+    """The state at the end of a window as a linear map of its weights."""
+    state, _ = layout(representation)
+    rows = np.zeros((len(state), representation.size))
+    at = 0
+    for latent in representation.latents.values():
+        basis = latent.basis
+        family = basis.families.get(TIME)
+        if not isinstance(family, Departure):
+            rows[at : at + basis.size, latent.block] = np.eye(basis.size)
+            at += basis.size
+            continue
+        across = basis.size // family.size
+        for order in range(family.states):
+            values = family([family.upper], order)[0]
+            rows[at : at + across, latent.block] = np.kron(values, np.eye(across))
+            at += across
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class ChainPosterior(Posterior):
+    """Windows between `edges`; `starts` are filtered beliefs, `futures` what comes back from later windows."""
+
+    edges: Array
+    starts: Sequence[Belief]
+    links: Sequence[Segment]
+    futures: Sequence[Message]
+    tails: Mapping[str, Tail] = field(default_factory=dict)
+
+    def window(self, index: int) -> GaussianPosterior:
+        """The belief about all weights of one window."""
+        seen = self.seen(index)
+        _, rest = layout(self.representation)
+        inside = np.zeros((len(seen.mean), len(rest)))
+        inside[rest] = self.links[index].inside.dense()
+        return replace(seen, root=np.column_stack([seen.root, inside]))
+
+    def window_mean(self, index: int) -> Array:
+        return self.seen(index).mean
+
+    def seen(self, index: int) -> GaussianPosterior:
+        """The belief about a window's weights without the noise that stays inside it."""
+        order = np.concatenate(layout(self.representation))
+        known = inner(self.starts[index], self.links[index], self.futures[index])
+        mean, root = np.empty(len(order)), np.empty(known.root.shape)
+        mean[order], root[order] = known.mean, known.root
+        return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root)
+
+    def _moved(self, index: int) -> Representation:
+        return window_representation(self.representation, self.edges[index], self.edges[index + 1])
+
+    def _add_inside(
+        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+    ) -> None:
+        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives, block by block."""
+        representation = self._moved(index)
+        roots = [self._inside_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
+        for a, (first, orders_a) in enumerate(atoms):
+            for b, (second, orders_b) in enumerate(atoms[: a + 1]):
+                if roots[a] is None or roots[b] is None:
+                    continue  # coefficients have no inside
+                left, right = representation.latents[first].basis, representation.latents[second].basis
+                across = tuple(basis.size // basis.families[TIME].size for basis in (left, right))
+                at_times = np.zeros((len(grid[TIME]), *across))
+                for (places, root), (others, other) in zip(roots[a] or [], roots[b] or [], strict=True):
+                    at_times[:, places[:, None], others] += root @ other.transpose(0, 2, 1)
+                f, g = left.matrices(grid, orders_a)[1:], right.matrices(grid, orders_b)[1:]
+                if points:
+                    f, g = [rowwise(f, len(at_times))], [rowwise(g, len(at_times))]
+                    added = np.einsum("na,nab,nb->n", f[0], at_times, g[0], optimize=True)
+                else:
+                    added = contract_pairs(at_times, f, g).ravel()
+                covariance[a, b] += added
+                if a != b:
+                    covariance[b, a] += added
+
+    def _inside_roots(
+        self, index: int, representation: Representation, name: str, orders: Any, grid: Mapping[str, Array]
+    ) -> list[tuple[NDArray[np.int64], Array]] | None:
+        """Per block of the noise inside: which space features it moves, and how, (times, features, noises)."""
+        basis = representation.latents[name].basis
+        if not isinstance(basis.families.get(TIME), Departure):
+            return None
+        shape = basis.families[TIME](grid[TIME], dict(orders).get(TIME, 0))
+        return [
+            (places, np.tensordot(shape[:, powers], block, 1))
+            for places, powers, block in self._inside_tables(self.links[index], name)
+        ]
+
+    def _inside_tables(self, link: Segment, name: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64], Array]]:
+        """The noise inside, block by block as (space features, time features, table): once per link."""
+        if (id(link.inside), name) not in self._tables:
+            latent = self.representation.latents[name]
+            across = latent.basis.size // latent.basis.families[TIME].size
+            _, rest = layout(self.representation)
+            tables = []
+            for part in link.inside.parts:
+                weights, block = rest[part.where], part.block
+                mine = (weights >= latent.block.start) & (weights < latent.block.stop)
+                power, place = np.divmod(weights[mine] - latent.start, across)
+                powers, places = np.unique(power), np.unique(place)
+                table = np.zeros((len(powers), len(places), block.shape[1]))
+                table[np.searchsorted(powers, power), np.searchsorted(places, place)] = block[mine]
+                tables.append((places, powers, table))
+            self._tables[id(link.inside), name] = tables
+        return self._tables[id(link.inside), name]
+
+    @cached_property
+    def _tables(self) -> dict[tuple[int, str], Any]:
+        return {}
+
+    @property
+    def weight_mean(self) -> Array:
+        """Weights of the first window: the state at the start and how it departs."""
+        return self.window(0).weight_mean
+
+    @property
+    def weight_std(self) -> Array:
+        return self.window(0).weight_std
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        return self.seen(len(self.links) - 1).parameters() if self.problem.unknowns else {}
+
+    def _coefficient_covariance(self) -> Array:
+        return self.seen(len(self.links) - 1)._coefficient_covariance()
+
+    # -- fields
+
+    def _windows_of(self, times: Array) -> NDArray[np.int64]:
+        return np.clip(np.searchsorted(self.edges[1:-1], times, side="left"), 0, len(self.links) - 1)
+
+    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
+        which = self._windows_of(np.asarray(grid[TIME]))
+        across = 1 if points else int(np.prod([len(x) for name, x in grid.items() if name != TIME], dtype=int))
+        means = np.empty((len(atoms), len(which), across))
+        covariance = np.empty((len(atoms), len(atoms), len(which), across))
+        for index in np.unique(which):
+            chosen = np.flatnonzero(which == index)
+            part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
+            own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
+            self._add_inside(own, int(index), atoms, part, points)
+            means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
+            covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
+        for a, (name, orders) in enumerate(atoms):
+            if name in self.tails:
+                added = self.tails[name].of(dict(orders), np.asarray(grid[TIME]) - self.edges[0])
+                covariance[a, a] += added[:, None]
+        return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Any]:
+        """Paths: the state at the start, then window by window what its end and the future allow."""
+        width = len(self.starts[0].mean)
+        beliefs = [inner(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
+        given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
+        order = np.concatenate(layout(self.representation))
+        ends = [end_map(self._moved(index))[:, order] for index in range(len(self.links))]
+        for _ in range(count):
+            path, state = [], None
+            for index, (belief, link) in enumerate(zip(beliefs, self.links, strict=True)):
+                if state is not None:  # condition on where the last window ended
+                    left, singular, right = given[index]
+                    known = rng.standard_normal(right.shape[0])
+                    good = singular > 1e-12 * max(singular[0], 1e-300)
+                    gap = left.T @ (state - belief.mean[:width])
+                    known[: len(singular)] = np.where(good, gap / np.where(good, singular, 1.0), 0.0)
+                    rest = belief.mean[width:] + belief.root[width:] @ (right.T @ known)
+                else:
+                    drawn = belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
+                    state, rest = drawn[:width], drawn[width:]
+                rest = rest + link.inside @ rng.standard_normal(len(rest))
+                path.append((state, rest))
+                state = ends[index] @ np.concatenate([state, rest])
+            yield path
+
+    def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Any) -> Array:
+        which = self._windows_of(np.asarray(grid[TIME]))
+        order = np.concatenate(layout(self.representation))
+        shape = (len(atoms), -1, int(np.prod([len(x) for n, x in grid.items() if n != TIME], dtype=int)))
+        result = np.empty((len(atoms), len(which), shape[2]))
+        for index in np.unique(which):
+            chosen = np.flatnonzero(which == index)
+            flat = np.empty(len(order))
+            flat[order] = np.concatenate(weights[index])
+            part = {name: x[chosen] if name == TIME else x for name, x in grid.items()}
+            window = GaussianPosterior(
+                self.problem, self._moved(int(index)), self.noise, flat, np.zeros((len(flat), 0))
+            )
+            result[:, chosen] = window._grid_means(atoms, part, flat).reshape(shape)
+        return result.reshape(len(atoms), -1)
+
+    # -- files
+
+    def arrays(self) -> dict[str, Array]:
+        unique = list({id(link): link for link in self.links}.values())
+        stored = {
+            "chain_edges": self.edges,
+            "chain_kind": np.array([next(i for i, u in enumerate(unique) if u is link) for link in self.links], float),
+            "chain_mean": np.stack([b.mean for b in self.starts]),
+            "chain_root": np.stack([b.root for b in self.starts]),
+        }
+        for name, messages in (("future", self.futures), ("message", [link.message for link in unique])):
+            packed = [_packed(message) for message in messages]
+            stored[f"chain_{name}_rows"] = np.stack([rows for rows, _ in packed])
+            stored[f"chain_{name}_target"] = np.stack([target for _, target in packed])
+        for name in PLAIN:
+            stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
+        for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
+            parts = link.inside.parts
+            stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
+            stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
+            stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
+            stored[f"chain_inside_directions_{i}"] = np.concatenate([part.directions.ravel() for part in parts])
+        for name, tail in self.tails.items():
+            stored[f"tail_{name}"] = np.stack([tail.wave, tail.variance, tail.rate.real, tail.rate.imag])
+        return stored
+
+
+def rowwise(factors: Sequence[Array], count: int) -> Array:
+    """Row by row the products of several features: (count, all)."""
+    result = np.ones((count, 1))
+    for factor in factors:
+        result = (result[:, :, None] * factor[:, None, :]).reshape(count, -1)
+    return result
+
+
+def _packed(message: Message) -> tuple[Array, Array]:
+    """Rows and targets of one shape for all messages; those that are not there have no target."""
+    width, count = message.rows.shape[1], len(message.rows)
+    rows, target = np.zeros((width, width)), np.full(width, np.nan)
+    rows[:count], target[:count] = message.rows, message.target
+    return rows, target
+
+
+def _unpacked(rows: Array, target: Array) -> Message:
+    there = ~np.isnan(target)
+    return Message(rows[there], target[there])
+
+
+def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
+    sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
+    if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
+        sizes = np.column_stack([sizes, np.zeros_like(sizes)])
+    rows, columns = sizes.T
+    places = np.split(stored[f"chain_inside_where_{i}"].astype(int), np.cumsum(rows)[:-1])
+    roots = np.split(stored[f"chain_inside_{i}"], np.cumsum(rows**2)[:-1])
+    held = stored.get(f"chain_inside_directions_{i}", np.zeros(0))
+    directions = np.split(held, np.cumsum(rows * columns)[:-1])
+    return tuple(
+        Inside(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
+        for where, root, ways, size in zip(places, roots, directions, sizes, strict=True)
+    )
+
+
+def from_arrays(
+    problem: Any, representation: Representation, noise: Any, stored: Mapping[str, Array]
+) -> ChainPosterior:
+    links = []
+    for i in range(len(stored["chain_slope"])):
+        message = _unpacked(stored["chain_message_rows"][i], stored["chain_message_target"][i])
+        inside = Blocks(stored["chain_slope"].shape[1], _inside(stored, i))
+        links.append(Segment(message=message, inside=inside, **{name: stored[f"chain_{name}"][i] for name in PLAIN}))
+    pairs = zip(stored["chain_future_rows"], stored["chain_future_target"], strict=True)
+    space = problem.domain.space[0] if problem.domain.space else ""
+    tails = {
+        key.removeprefix("tail_"): Tail(space, values[0], values[1], values[2] + 1j * values[3])
+        for key, values in stored.items()
+        if key.startswith("tail_")
+    }
+    return ChainPosterior(
+        problem, representation, noise, stored["chain_edges"],
+        [Belief(m, r) for m, r in zip(stored["chain_mean"], stored["chain_root"], strict=True)],
+        [links[int(kind)] for kind in stored["chain_kind"]],
+        [_unpacked(rows, target) for rows, target in pairs], tails,
+    )  # fmt: skip

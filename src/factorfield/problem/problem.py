@@ -1,0 +1,303 @@
+"""What the user knows: equations, where they hold, coefficients, and measurements - a pure description.
+
+Everything is checked when it is built, and everything wrong raises `ProblemError` with one line of advice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import AdviceWarning, expected
+from factorfield.problem.coefficients import Table, Unknown
+from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
+from factorfield.problem.consistency import check_contradictions, check_counts
+from factorfield.problem.domain import TIME, Axis, Domain
+from factorfield.problem.noise import Noise, checked_noise
+from factorfield.problem.parsing import RESERVED, names_in, parse_sides
+from factorfield.problem.relation import Relation, find_fields, parse_relation
+from factorfield.problem.stencil import Stencil, average, difference
+from factorfield.problem.units import checked_units, units_of_truth
+
+__all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
+Array = NDArray[np.float64]
+Sigma = float | Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere.
+
+    With a `stencil` it is not the relation at a point but a weighted sum of it at points around (stencil.py).
+    """
+
+    name: str
+    relation: Relation
+    points: Mapping[str, Array] | None = None
+    face: Mapping[str, float] | None = None
+    target: Array = field(default_factory=lambda: np.zeros(1))
+    sigma: Sigma = None
+    noise: Noise | None = None  # None: Gaussian
+    stencil: Stencil = ()
+
+    @property
+    def is_equation(self) -> bool:
+        return self.points is None and self.face is None
+
+
+class Problem:
+    """A differential equation, its domain and coefficients, and what else is known.
+
+    equation    text, ff.Equation, or a list of them ("lhs = rhs", or an expression that should vanish)
+    domain      {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2)}
+    parameters  {"b": 0.4}, ff.Unknown(1.0, 0.5), an unknown function ff.Unknown(1.0, 0.5, over="x"), or ff.Table
+    conditions  [ff.Observations(...), ff.Initial(...), ff.Boundary(...)], may be empty
+    truth       the known solution on a grid (xarray.DataArray), where there is one; `stored` a file's own field
+    units       {"x": "m", "t": "s", "u": "degC"}: text that labels pictures and files, and changes no number
+    """
+
+    def __init__(
+        self,
+        equation: str | Equation | Sequence[str | Equation],
+        domain: Mapping[str, Axis] | Domain,
+        parameters: Mapping[str, float | Unknown | Table] | None = None,
+        conditions: Sequence[Condition] = (),
+        *,
+        truth: Any = None,
+        stored: Any = None,
+        name: str = "",
+        units: Mapping[str, str] | None = None,
+    ) -> None:
+        self.domain = domain if isinstance(domain, Domain) else Domain(domain)
+        self.equations = _as_equations(equation)
+        self.parameters = checked_parameters(parameters or {}, self.domain)
+        self.conditions = _as_conditions(conditions)
+        self.truth, self.stored, self.name = truth, stored, name
+
+        observed = [_observed_field(c, self.domain) for c in self.conditions if isinstance(c, Observations)]
+        texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
+        known = [*self.parameters, *self.domain.names]
+        self.fields = tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f]))
+        self.units = units_of_truth(truth, self.domain.names, self.fields)
+        self.units |= checked_units(units or {}, self.names)
+        self.statements = self._equation_statements() + tuple(
+            self._condition_statement(c, i) for i, c in enumerate(self.conditions)
+        )
+        check_counts(self)
+        check_contradictions(self)
+        named = [names_in(parse_sides(text)) for text in (*texts, *(s.relation.text for s in self.statements))]
+        used = {name for names in named for name in (*names, *(n.partition("_")[0] for n in names))}
+        for name_ in sorted(set(self.parameters) - used):
+            warnings.warn(f"parameter {name_!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Axes, fields and coefficients: all that may have units."""
+        return (*self.domain.names, *self.fields, *self.parameters)
+
+    @property
+    def unknowns(self) -> dict[str, Unknown]:
+        """Unknown numbers; unknown functions are in `functions`."""
+        return {n: value for n, value in self.parameters.items() if isinstance(value, Unknown) and not value.over}
+
+    @property
+    def functions(self) -> dict[str, Unknown]:
+        return {n: value for n, value in self.parameters.items() if isinstance(value, Unknown) and value.over}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What is known: numbers, and tables of values."""
+        return {name: value for name, value in self.parameters.items() if not isinstance(value, Unknown)}
+
+    def relation(self, text: str) -> Relation:
+        """A further relation in this problem's names: what `predict(of=...)` reads."""
+        tables = {name: tuple(v.axes) for name, v in self.parameters.items() if isinstance(v, Table)}
+        plain = tuple(name for name in self.parameters if name not in tables and name not in self.functions)
+        return parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables)
+
+    def __repr__(self) -> str:
+        equations = "; ".join(e.text for e in self.equations)
+        return f"Problem({self.name or 'unnamed'}: {equations}; {len(self.conditions)} conditions)"
+
+    def _equation_statements(self) -> tuple[Statement, ...]:
+        statements = []
+        for index, equation in enumerate(self.equations):
+            relation = self.relation(equation.text)
+            if not relation.jets:
+                raise expected(
+                    "an equation of a field and its derivatives", f"{equation.text!r}, which has none", "'u_t + b*u_x'"
+                )
+            name = "equation" if len(self.equations) == 1 else f"equation {index + 1}"
+            statements.append(Statement(name, relation, sigma=_checked_sigma(equation.sigma, 1, name)))
+        return tuple(statements)
+
+    def _condition_statement(self, condition: Condition, index: int) -> Statement:
+        if isinstance(condition, Observations):
+            return self._observation_statement(condition, index)
+        if isinstance(condition, Initial):
+            if TIME not in self.domain:
+                raise expected("a time axis 't' for ff.Initial", f"axes {', '.join(self.domain.names)}", "ff.Boundary")
+            face, name = {TIME: self.domain[TIME].lower}, f"initial: {condition.text}"
+            return self._face_statement(condition, face, name, ())
+        face, pair = _checked_face(condition.at, self.domain)
+        where = ", ".join(f"{axis} = {value:g}" for axis, value in face.items())
+        if pair is None:
+            return self._face_statement(condition, face, f"boundary {where}: {condition.text}", ())
+        if "=" in condition.text:
+            raise expected(
+                "a quantity without '=' that is equal at both places",
+                condition.text,
+                "'u' for that, or one condition for each place",
+            )
+        name = f"boundary {where} and {pair[2]:g}: {condition.text}"
+        return self._face_statement(condition, face, name, difference(*pair))
+
+    def _face_statement(
+        self, condition: Initial | Boundary, face: dict[str, float], name: str, stencil: Stencil
+    ) -> Statement:
+        relation = self.relation(condition.text)
+        if not relation.jets:
+            raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
+        return Statement(name, relation, face=face, sigma=_checked_sigma(condition.sigma, 1, name), stencil=stencil)
+
+    def _observation_statement(self, condition: Observations, index: int) -> Statement:
+        column = _observed_field(condition, self.domain) or "value"
+        relation = self.relation(condition.of or column)
+        name = f"observations of {condition.of or column}"
+        others = [c for c in self.conditions[:index] if isinstance(c, Observations)]
+        earlier = sum((c.of or _observed_field(c, self.domain)) == (condition.of or column) for c in others)
+        name += f" ({earlier + 1})" if earlier else ""
+        arrays = {key: np.atleast_1d(_numbers(condition.columns[key], f"{key} of {name}")) for key in condition.columns}
+        target = arrays.pop(column)
+        if target.ndim != 1:
+            raise expected(f"one-dimensional {column}", f"shape {target.shape}", "flattening with .ravel()")
+        for key, values in arrays.items():
+            if values.shape not in ((1,), target.shape):
+                raise expected(
+                    f"{key} with one value, or {len(target)} like {column}", f"shape {values.shape}", "equal lengths"
+                )
+            arrays[key] = np.broadcast_to(values, target.shape).astype(float)
+        if len(target) == 0:
+            raise expected(f"at least one value of {column}", "none", "leaving the condition out")
+        self.domain.check_inside(arrays, name)
+        sigma = _checked_sigma(condition.sigma, len(target), name)
+        noise = checked_noise(condition.noise, target, sigma, name)
+        stencil = average(condition.average, arrays, self.domain, name) if condition.average else ()
+        if stencil and (noise is not None or not relation.is_linear):
+            received = f"{noise.name} noise" if noise is not None else f"{relation.text!r}"
+            raise expected("average= of a linear functional with Gaussian noise", received, "values at points")
+        return Statement(name, relation, arrays, None, target, sigma, noise, stencil)
+
+
+def _as_equations(equation: Any) -> tuple[Equation, ...]:
+    items = [equation] if isinstance(equation, str | Equation) else equation
+    if not isinstance(items, Sequence) or not items or not all(isinstance(e, str | Equation) for e in items):
+        raise expected("an equation as text, ff.Equation, or a list of them", equation, "'u_t + b*u_x'")
+    return tuple(e if isinstance(e, Equation) else Equation(e) for e in items)
+
+
+def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
+    items = [conditions] if isinstance(conditions, Observations | Initial | Boundary) else conditions
+    if not isinstance(items, Sequence) or not all(isinstance(c, Observations | Initial | Boundary) for c in items):
+        raise expected(
+            "a list of ff.Observations, ff.Initial and ff.Boundary", items, "conditions=[ff.Initial('u = 0')]"
+        )
+    return tuple(items)
+
+
+def checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown | Table]:
+    checked: dict[str, float | Unknown | Table] = {}
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
+            raise expected("parameter names of letters, digits and underscores", name, "'nu'")
+        if name in domain or name in RESERVED:
+            raise expected("parameter names that are no axis, function or constant", name, f"'{name}0'")
+        if isinstance(value, Unknown):
+            value.check(name, domain)
+            checked[name] = value
+            continue
+        if isinstance(value, Table):
+            checked[name] = value.check(name, domain)
+            continue
+        number = _numbers(value, f"parameter {name}")
+        if number.ndim != 0:
+            raise expected(
+                f"one number for parameter {name}",
+                f"shape {number.shape}",
+                "a float, ff.Unknown, or ff.Table(x=..., value=...)",
+            )
+        checked[name] = float(number)
+    return checked
+
+
+def _numbers(values: Any, what: str) -> Array:
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise expected(f"numbers for {what}", type(values).__name__, "a float or an array of floats") from None
+    if not np.all(np.isfinite(array)):
+        bad = int(np.sum(~np.isfinite(array)))
+        raise expected(f"finite numbers for {what}", f"{bad} NaN or infinite", "dropping or filling them")
+    return array
+
+
+def _observed_field(condition: Observations, domain: Domain) -> str | None:
+    """The column that carries the values: a field's name, or None when `of` and `value` say it."""
+    missing = [axis for axis in domain.names if axis not in condition.columns]
+    if missing:
+        raise expected(
+            f"a coordinate for every axis of {', '.join(domain.names)}", f"none for {missing[0]}", f"{missing[0]}=0.0"
+        )
+    others = [name for name in condition.columns if name not in domain]
+    if len(others) != 1:
+        raise expected("exactly one column of values besides the axes", ", ".join(others) or "none", "u=values")
+    if condition.of is not None:
+        if others != ["value"]:
+            raise expected("the values of `of` under the name value", others[0], f"value={others[0]}")
+        return None
+    return others[0]
+
+
+def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
+    if sigma is None:
+        return None
+    values = _numbers(sigma, f"sigma of {what}")
+    if np.any(values <= 0.0):
+        raise expected(
+            f"sigma > 0 for {what}", f"{float(values.min()):g}", "the standard deviation, in units of the value"
+        )
+    if values.ndim == 0:
+        return float(values)
+    if values.shape != (count,):
+        remedy = "sigma.ravel()" if values.size == count else "one number"
+        raise expected(f"one sigma, or {count}, for {what}", f"shape {values.shape}", remedy)
+    return values
+
+
+def _checked_face(at: Any, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
+    """The face, and (axis, first, second) if one axis names two places."""
+    if not isinstance(at, Mapping) or not at:
+        raise expected("the face as a mapping", at, "at={'x': 0}")
+    face: dict[str, float] = {}
+    pair = None
+    for name, value in at.items():
+        if name not in domain:
+            raise expected(f"one of the axes {', '.join(domain.names)}", name, f"at={{'{domain.names[-1]}': 0}}")
+        numbers = np.atleast_1d(_numbers(value, f"at[{name!r}]"))
+        if numbers.shape not in ((1,), (2,)) or (len(numbers) == 2 and (pair or numbers[0] == numbers[1])):
+            raise expected(f"one place along {name}, or two on one axis", value, f"at={{'{name}': (0, 1)}}")
+        axis = domain[name]
+        for number in numbers[~axis.contains(numbers)]:
+            raise expected(
+                f"{name} in [{axis.lower:g}, {axis.upper:g}]",
+                f"{number:g}",
+                f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}",
+            )
+        face[name] = float(numbers[0])
+        pair = (name, float(numbers[0]), float(numbers[1])) if len(numbers) == 2 else pair
+    return face, pair

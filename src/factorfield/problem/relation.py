@@ -1,0 +1,193 @@
+"""Relations between fields, their derivatives, coefficients and coordinates, read from text.
+
+A `Relation` is lhs - rhs in jets such as u, u_t, u_xx. What it says about the weights is in latent.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import expected, nearest
+from factorfield.model.basis import Orders
+from factorfield.problem.coefficients import Table, located
+from factorfield.problem.parsing import RESERVED, names_in, parse_sides, to_sympy
+
+if TYPE_CHECKING:
+    import sympy
+
+Array = NDArray[np.float64]
+JET_NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)_([a-z]+)")
+HIGHEST_ORDER = 8
+
+
+@dataclass(frozen=True)
+class Jet:
+    """A derivative of a field: `orders` is () for the field itself."""
+
+    field: str
+    orders: Orders = ()
+
+
+def orders_of(letters: Sequence[str]) -> Orders:
+    return tuple(sorted((axis, list(letters).count(axis)) for axis in set(letters)))
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """lhs - rhs of a text, in symbols for jets, parameters and coordinates."""
+
+    text: str
+    expression: sympy.Expr
+    jets: Mapping[sympy.Symbol, Jet]
+    parameters: tuple[str, ...]
+    coordinates: tuple[str, ...]  # and tables of values, which are known at every point as coordinates are
+    functions: tuple[str, ...] = ()  # names among the jets that are unknown coefficients
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(jet.field for jet in self.jets.values() if jet.field not in self.functions))
+
+    def order(self, axis: str) -> int:
+        """The highest derivative along an axis."""
+        return max((dict(jet.orders).get(axis, 0) for jet in self.jets.values()), default=0)
+
+    @cached_property
+    def jacobian(self) -> dict[Jet, sympy.Expr]:
+        return {jet: self.expression.diff(symbol) for symbol, jet in self.jets.items()}
+
+    @cached_property
+    def linear_part(self) -> dict[Jet, sympy.Expr]:
+        """Coefficients of the fields' derivatives: exactly for a linear relation, at the zero field otherwise.
+
+        Unknown functions stay, as the symbols of coefficients that vary slowly.
+        """
+        zero = {symbol: 0 for symbol, jet in self.jets.items() if jet.orders or jet.field not in self.functions}
+        own = {jet: entry for jet, entry in self.jacobian.items() if jet.field not in self.functions}
+        return {jet: entry.subs(zero) for jet, entry in own.items()}
+
+    @cached_property
+    def is_linear(self) -> bool:
+        jets = set(self.jets)
+        return all(not (entry.free_symbols & jets) for entry in self.jacobian.values())
+
+
+def find_fields(texts: Sequence[str], axes: Sequence[str], known: Sequence[str], declared: Sequence[str]) -> list[str]:
+    """The fields of a system: whatever is differentiated along an axis, and whatever was observed."""
+    fields: dict[str, None] = {}
+    for text in texts:
+        for name in names_in(parse_sides(text)):
+            match = JET_NAME.fullmatch(name)
+            if name not in known and match and all(letter in axes for letter in match[2]):
+                fields.setdefault(match[1])
+    fields |= dict.fromkeys(declared)  # last, so that the order is that of the equations
+    return [name for name in fields if name not in known]
+
+
+def parse_relation(
+    text: str,
+    fields: Sequence[str],
+    axes: Sequence[str],
+    parameters: Sequence[str],
+    functions: Sequence[str] = (),
+    tables: Mapping[str, Sequence[str]] | None = None,
+) -> Relation:
+    """Text to Relation; every name is a field, a derivative of one, a coefficient or a coordinate.
+
+    `functions` are unknown functions, `tables` known ones with their axes.
+    """
+    parse_sides(text)  # refuses what is not text, or too long to remember
+    known = tuple((name, tuple(over)) for name, over in (tables or {}).items())
+    return _parsed(text, tuple(fields), tuple(axes), tuple(parameters), tuple(functions), known)
+
+
+@lru_cache(maxsize=256)
+def _parsed(
+    text: str, fields: tuple[str, ...], axes: tuple[str, ...], parameters: tuple[str, ...], functions: tuple[str, ...],
+    tables: tuple[tuple[str, tuple[str, ...]], ...],
+) -> Relation:  # fmt: skip
+    import sympy
+
+    sides = parse_sides(text)
+    symbols: dict[str, sympy.Symbol] = {}
+    jets: dict[sympy.Symbol, Jet] = {}
+    given: dict[str, tuple[str, ...]] = {name: () for name in axes}
+    for name in names_in(sides):
+        symbols[name] = sympy.Symbol(name, real=True)
+        if name in parameters or name in axes:
+            continue
+        base = name if name in dict(tables) else name.partition("_")[0]
+        jet = _as_jet(name, (*fields, *functions, *dict(tables)), axes, parameters)
+        if base in dict(tables):
+            given[name] = dict(tables)[base]
+        else:
+            jets[symbols[name]] = jet
+    expression = to_sympy(sides, symbols, frozenset(parameters))
+    present = {str(symbol) for symbol in expression.free_symbols}
+    coordinates = [name for name in symbols if name in given and name not in parameters and name in present]
+    coordinates += [axis for name in coordinates for axis in given[name]]
+    return Relation(
+        text=text,
+        expression=expression,
+        jets={symbol: jet for symbol, jet in jets.items() if str(symbol) in present},
+        parameters=tuple(name for name in symbols if name in parameters and name in present),
+        coordinates=tuple(dict.fromkeys(coordinates)),
+        functions=functions,
+    )
+
+
+def _as_jet(name: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> Jet:
+    if name in fields:
+        return Jet(name)
+    match = JET_NAME.fullmatch(name)
+    if match and match[1] in fields:
+        missing = [letter for letter in match[2] if letter not in axes]
+        if missing:
+            raise expected(
+                f"derivatives along the axes {', '.join(axes)}", f"{name} (along {missing[0]!r})",
+                f"adding {missing[0]!r} to the domain",
+            )  # fmt: skip
+        if len(match[2]) > HIGHEST_ORDER:
+            raise expected(f"derivatives up to order {HIGHEST_ORDER}", name, "a system of lower order")
+        return Jet(match[1], orders_of(match[2]))
+    if name in RESERVED:
+        raise expected("a call such as sin(x)", f"the bare name {name!r}", f"{name}(x)")
+    raise expected(
+        "fields, their derivatives, coordinates and parameters", f"the unknown symbol {name!r}",
+        _advice(name, fields, axes, parameters),
+    )  # fmt: skip
+
+
+def _advice(name: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> str:
+    """What an unknown name may have meant: another's derivative, a misspelling, or a coefficient not given."""
+    if len(name) == 2 and name[0] == "d" and (name[1:] in fields or name[1:] in axes):
+        return f"derivatives as {(fields or ('u',))[0]}_{axes[0]}, {(fields or ('u',))[0]}_{axes[-1]}{axes[-1]}"
+    match = JET_NAME.fullmatch(name)
+    if match and fields and all(letter in axes for letter in match[2]):
+        return f"a derivative of {', '.join(fields)}, such as {fields[0]}_{match[2]}"
+    options = [*fields, *axes, *parameters]
+    return f"{nearest(name, options)}, or parameters={{{name!r}: 1.0}} (or ff.Unknown, ff.Table) if it is a coefficient"
+
+
+def evaluate_coefficient(
+    coefficient: Any, parameters: Mapping[str, Any], coordinates: Mapping[str, Array]
+) -> float | Array:
+    """A functional's coefficient as a number, or one number per point."""
+    import sympy
+
+    numbers = {s: parameters[str(s)] for s in coefficient.free_symbols if str(s) in parameters}
+    bound = sympy.sympify(coefficient).subs({s: v for s, v in numbers.items() if not isinstance(v, Table)})
+    names = sorted(str(s) for s in bound.free_symbols)
+    if not names:
+        return float(bound)
+    function = sympy.lambdify(
+        [sympy.Symbol(n, real=True) for n in names], bound, modules=["scipy", "numpy"], dummify=True
+    )
+    known = located(coordinates, names, parameters)
+    return np.asarray(function(*(known[name] for name in names)), float)

@@ -1,0 +1,1 @@
+"""Pictures, the report, and formulas as people write them."""

@@ -1,0 +1,95 @@
+"""The numbers that a report's page draws from: fields thinned to what a screen can show, packed as base64."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorfield.problem.domain import TIME
+from factorfield.show.formula import plain
+from factorfield.show.views import LEVELS, View, beliefs, calibration, data_of, density
+from factorfield.solution import Solution
+
+MOST = {1: 512, 2: 201, 3: 64}  # positions per axis of space, by the number of axes
+MOST_FRAMES = {2: 101, 3: 41}
+MOST_POINTS = 3000
+
+
+def page_data(solution: Solution, shown: View) -> dict[str, Any]:
+    """Everything the page's script reads."""
+    return {
+        "field": field_data(solution, thinned(shown)),
+        "coefficients": coefficient_data(solution),
+        "calibration": calibration_data(calibration(shown)),
+    }
+
+
+def thinned(shown: View) -> View:
+    """Every n-th position of space; times spread evenly, the last one kept."""
+    count = len(shown.axes)
+    chosen: dict[str, Any] = {
+        name: slice(None, None, -(-len(shown.axes[name]) // MOST.get(count, 64))) for name in shown.space
+    }
+    if shown.times is not None and count > 1:
+        last = len(shown.times) - 1
+        frames = min(last + 1, MOST_FRAMES.get(count, 41))
+        chosen[TIME] = np.unique(np.linspace(0, last, frames).round().astype(int))
+    return shown.pick(**chosen)
+
+
+def field_data(solution: Solution, shown: View) -> dict[str, Any]:
+    units = solution.problem.units
+    return {
+        "names": list(shown.names),
+        "labels": [plain(name) for name in shown.names],
+        "units": [units.get(name, "") for name in shown.names],
+        "axes": [
+            {"name": name, "unit": units.get(name, ""), "values": [float(f"{v:.7g}") for v in x]}
+            for name, x in shown.axes.items()
+        ],
+        "mean": [packed(values) for values in shown.mean],
+        "std": [packed(values) for values in shown.std],
+        "truth": None if shown.truth is None else [packed(values) for values in shown.truth],
+        "data": [
+            {"field": data.field, "points": {name: packed(x[::thin]) for name, x in data.points.items()},
+             "values": packed(data.values[::thin])}
+            for data in data_of(solution.problem) for thin in [-(-len(data.values) // MOST_POINTS)]
+        ],
+    }  # fmt: skip
+
+
+def packed(values: ArrayLike) -> str:
+    """Single precision, little-endian, base64: a quarter of the text that digits would take."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+
+
+def coefficient_data(solution: Solution) -> list[dict[str, Any]]:
+    entries = []
+    for name, (prior, after, interval) in beliefs(solution).items():
+        x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
+        x = x[x > 0.0] if prior.positive else x
+        entries.append(
+            {"name": plain(name), "unit": solution.problem.units.get(name, ""), "x": rounded(x),
+             "after": rounded(density(after, x)), "prior": rounded(density(prior, x)), "interval": rounded(interval)}
+        )  # fmt: skip
+    return entries
+
+
+def calibration_data(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"levels": [0.0, *LEVELS, 1.0], "shares": [0.0, *rounded(found["reliability"]), 1.0], "pit": found["pit"]}
+
+
+def frame_count(numbers: dict[str, Any]) -> int:
+    """Positions of the slider: times, where there is space too."""
+    axes = {axis["name"]: len(axis["values"]) for axis in numbers["field"]["axes"]}
+    return axes.get(TIME, 1) if len(axes) > 1 else 1
+
+
+def rounded(values: ArrayLike) -> list[float | None]:
+    """Six digits; what is not finite has no place in JSON."""
+    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in np.asarray(values, float)]

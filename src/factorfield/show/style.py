@@ -1,0 +1,81 @@
+"""How our pictures look, and how they are written: one place for colours, fonts and files."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from factorfield.errors import ProblemError, needed
+from factorfield.files.atomic import complete
+from factorfield.solution import check_writable
+
+BLUE, ORANGE, BLACK, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#222222", "#009E73", "#CC79A7", "#777777"  # Okabe-Ito
+BAND = 1.645
+VALUES, SPREAD, SIGNED = "viridis", "cividis", "RdBu_r"  # maps of a field, of a std, of what has a sign
+STYLE = {
+    "font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8,
+    "legend.fontsize": 8, "legend.frameon": False, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.formatter.limits": (-3, 4), "axes.formatter.use_mathtext": True, "lines.linewidth": 1.4,
+    "svg.fonttype": "none", "pdf.fonttype": 42,
+}  # fmt: skip
+
+
+class Drawing:
+    """What the pictures need of pyplot, without its windows: the caller's backend and open figures are left alone."""
+
+    def __init__(self) -> None:
+        self.rc_context = needed("matplotlib", "plot").rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        class Picture(Figure):
+            def _repr_png_(self) -> bytes:
+                """What a notebook shows."""
+                held = io.BytesIO()
+                self.savefig(held, format="png", dpi=110, bbox_inches=_box(self))
+                return held.getvalue()
+
+        self._picture, self._canvas = Picture, FigureCanvasAgg
+
+    def figure(self, **options: Any) -> Any:
+        figure = self._picture(**options)
+        self._canvas(figure)
+        return figure
+
+    def subplots(self, rows: int, columns: int, squeeze: bool = True, **options: Any) -> tuple[Any, Any]:
+        panels = {key: options.pop(key) for key in ("sharex", "sharey", "gridspec_kw") if key in options}
+        figure = self.figure(**options)
+        return figure, figure.subplots(rows, columns, squeeze=squeeze, **panels)
+
+
+def check_picture(path: str | os.PathLike[str]) -> Path:
+    """Refuse a picture that could not be written - before a solve, not after it."""
+    target = check_writable(path)
+    formats = Drawing().figure().canvas.get_supported_filetypes()
+    suffix = target.suffix.lstrip(".").lower()
+    if suffix not in formats:
+        raise ProblemError(f"expected a picture format such as png, pdf or svg, received {target.name}; try run.png")
+    return target
+
+
+def _box(figure: Any) -> str | None:
+    """Layouts that Matplotlib arranges fit already; what we placed ourselves is measured."""
+    return None if figure.get_layout_engine() else "tight"
+
+
+def set_title(figure: Any, lines: list[str]) -> None:
+    """A title on one line if it fits, on several if not, smaller if it must be."""
+    wide = 0.97 * figure.bbox.width
+    title = figure.suptitle("   ".join(lines), fontsize=10)
+    if title.get_window_extent().width > wide:
+        title.set_text("\n".join(lines))
+    reach = title.get_window_extent().width
+    title.set_fontsize(max(5.0, 10.0 * min(1.0, wide / reach)))
+
+
+def write_picture(figure: Any, target: Path) -> None:
+    """The figure as a file that appears complete or not at all."""
+    with complete(target) as part:
+        figure.savefig(part, dpi=200, bbox_inches=_box(figure))

@@ -1,0 +1,145 @@
+"""The algebra of beliefs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import integrate, stats
+
+from factorfield.messages.gaussian import Dense, Diagonal, LowRank, SquareRoot
+
+means = st.floats(-1e3, 1e3)
+variances = st.floats(1e-3, 1e3)
+seeds = st.integers(0, 10_000)
+
+
+def random_dense(seed: int, size: int = 4) -> Dense:
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((size + 3, size))
+    return Dense.from_moments(rng.standard_normal(size), a.T @ a / size + 0.1 * np.eye(size))
+
+
+@given(means, variances, means, variances)
+def test_dividing_by_a_factor_undoes_multiplying_by_it(m1: float, v1: float, m2: float, v2: float) -> None:
+    a, b = Diagonal.from_moments([m1], [v1]), Diagonal.from_moments([m2], [v2])
+    back = (a * b) / b
+    # subtraction loses at most the digits by which b outweighs a
+    slack = 1e-14 * (1.0 + v1 / v2)
+    assert_allclose(back.precision, a.precision, rtol=slack)
+    assert_allclose(back.shift, a.shift, rtol=slack, atol=1e-14 * (abs(m1 / v1) + abs(m2 / v2)))
+
+
+@given(seeds, seeds)
+@settings(deadline=None)
+def test_dense_quotient_undoes_the_product(s1: int, s2: int) -> None:
+    a, b = random_dense(s1), random_dense(s2)
+    back = (a * b) / b
+    assert_allclose(back.precision, a.precision, atol=1e-12 * np.abs(b.precision).max())
+
+
+@given(means, variances, st.floats(0.1, 10.0), st.floats(-5.0, 5.0))
+def test_affine_law_of_moments(m: float, v: float, scale: float, offset: float) -> None:
+    a = Diagonal.from_moments([m], [v])
+    moved = Diagonal.from_moments(scale * a.mean + offset, scale**2 * a.variance)
+    assert_allclose(moved.mean, scale * m + offset, rtol=1e-12, atol=1e-12)
+    assert_allclose(moved.variance, scale**2 * v, rtol=1e-12)
+
+
+@given(means, variances)
+def test_uniform_message_changes_nothing(m: float, v: float) -> None:
+    a = Diagonal.from_moments([m], [v])
+    product = a * Diagonal.uniform(1)
+    assert product.precision == a.precision and product.shift == a.shift
+
+
+def test_improper_beliefs_say_so() -> None:
+    message = Diagonal.uniform(2)
+    assert np.all(np.isnan(message.mean)) and np.all(np.isinf(message.variance)) and not message.is_proper.any()
+    assert not Dense.uniform(2).is_proper and random_dense(0).is_proper
+
+
+def test_diagonal_kl_and_density_agree_with_quadrature_and_scipy() -> None:
+    a, b = Diagonal.from_moments([0.3], [0.5]), Diagonal.from_moments([-0.2], [1.7])
+    p, q = stats.norm(0.3, 0.5**0.5), stats.norm(-0.2, 1.7**0.5)
+    exact = integrate.quad(lambda x: p.pdf(x) * (p.logpdf(x) - q.logpdf(x)), -10, 10)[0]
+    assert_allclose(a.kl(b), exact, rtol=1e-9)
+    assert_allclose(a.log_density(0.9), p.logpdf(0.9), rtol=1e-13)
+    unnormalised = integrate.quad(lambda x: np.exp(-0.5 * a.precision[0] * x**2 + a.shift[0] * x), -20, 20)[0]
+    assert_allclose(a.log_normaliser, np.log(unnormalised), rtol=1e-9)
+
+
+def test_dense_agrees_with_scipy_and_with_the_diagonal_case() -> None:
+    a, b = random_dense(1), random_dense(2)
+    exact = stats.multivariate_normal(a.mean, a.covariance)
+    x = np.linspace(-1, 1, 4)
+    assert_allclose(a.log_density(x), exact.logpdf(x), rtol=1e-12)
+    d1, d2 = Diagonal.from_moments([0.1, 2.0], [0.3, 4.0]), Diagonal.from_moments([0.5, 1.0], [1.0, 2.0])
+    e1, e2 = (Dense(np.diag(d.precision), d.shift) for d in (d1, d2))
+    assert_allclose(e1.kl(e2), d1.kl(d2).sum(), rtol=1e-12)
+    assert_allclose(e1.log_normaliser, d1.log_normaliser.sum(), rtol=1e-12)
+    assert a.kl(b) > 0 and a.kl(a) == pytest.approx(0, abs=1e-12)
+
+
+def test_marginal_keeps_the_block_of_the_covariance() -> None:
+    a = random_dense(3)
+    kept = a.marginal([2, 0])
+    assert_allclose(kept.covariance, a.covariance[np.ix_([2, 0], [2, 0])], rtol=1e-10)
+    assert_allclose(kept.mean, a.mean[[2, 0]], rtol=1e-10)
+
+
+def test_samples_have_the_stated_moments() -> None:
+    # 200,000 draws: the standard error of a mean is sd/447, six of them is 1.4 % of an sd
+    a = random_dense(4)
+    draws = a.sample(200_000, np.random.default_rng(0))
+    assert np.all(np.abs(draws.mean(0) - a.mean) < 6 * a.std / 447)
+    assert_allclose(np.cov(draws.T), a.covariance, atol=0.03 * a.variance.max())
+    d = Diagonal.from_moments([1.0, -2.0], [0.5, 3.0])
+    assert np.all(np.abs(d.sample(200_000, np.random.default_rng(1)).mean(0) - d.mean) < 6 * d.std / 447)
+
+
+def test_square_root_form_equals_dense_form() -> None:
+    rng = np.random.default_rng(5)
+    rows, target = rng.standard_normal((12, 4)), rng.standard_normal(12)
+    first, second = SquareRoot.from_rows(rows[:5], target[:5]), SquareRoot.from_rows(rows[5:], target[5:])
+    dense = Dense(rows.T @ rows, rows.T @ target)
+    both = first * second
+    assert_allclose(both.mean, dense.mean, rtol=1e-11)
+    assert_allclose(both.covariance, dense.covariance, rtol=1e-10, atol=1e-13)
+    assert_allclose(both.variance, dense.variance, rtol=1e-11)
+    assert both.log_determinant == pytest.approx(dense.log_determinant)
+    assert_allclose(both.dense().precision, dense.precision, rtol=1e-10, atol=1e-12)
+
+
+def test_square_root_form_keeps_digits_that_normal_equations_lose() -> None:
+    # Two nearly equal directions: the condition number of the rows is 2e7, of K = rows' rows 4e14
+    rows = np.array([[1.0, 1.0], [1e-7, -1e-7]])
+    truth = np.array([3.0, -2.0])
+    exact = rows @ truth
+    by_qr = SquareRoot.from_rows(rows, exact).mean
+    by_normal = Dense(rows.T @ rows, rows.T @ exact).mean
+    assert np.abs(by_qr - truth).max() < 1e-8
+    assert np.abs(by_normal - truth).max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", ["dense", "square root", "low rank"])
+def test_whitening_and_stretching_are_roots_of_covariance_and_precision(kind: str) -> None:
+    rng = np.random.default_rng(6)
+    rows, target = rng.standard_normal((3, 5)), rng.standard_normal(3)
+    dense = Dense(np.eye(5) + rows.T @ rows, rows.T @ target)
+    belief = {
+        "dense": dense,
+        "square root": SquareRoot(np.eye(5), np.zeros(5)) * SquareRoot(rows, target),
+        "low rank": LowRank.from_rows(rows, target),
+    }[kind]
+    columns = rng.standard_normal((5, 4))
+    assert_allclose(belief.mean, dense.mean, atol=1e-12)
+    assert_allclose(belief.variance, np.diag(np.linalg.inv(dense.precision)), rtol=1e-10)
+    assert_allclose(belief.root @ belief.root.T, np.linalg.inv(dense.precision), atol=1e-12)
+    white, wide = belief.whiten(columns), belief.stretch(columns)
+    assert_allclose(white.T @ white, columns.T @ np.linalg.inv(dense.precision) @ columns, atol=1e-11)
+    assert_allclose(wide.T @ wide, columns.T @ dense.precision @ columns, rtol=1e-10)
+    assert belief.log_determinant == pytest.approx(np.linalg.slogdet(dense.precision)[1])
+    assert_allclose(belief.dense().precision, dense.precision, atol=1e-11)

@@ -1,0 +1,396 @@
+"""The sweep: whole records, claims, dying drivers and workers; tables, answers to claims, the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import factorfield as ff
+from factorfield.paper import store as store_module
+from factorfield.paper.claims import answered
+from factorfield.paper.plan import TARGETS, Scope, checked_targets
+from factorfield.paper.run import Run, execute
+from factorfield.paper.store import Store, process_start
+from factorfield.paper.tables import TABLES, Records, Table
+
+pytest.importorskip("distributed", reason="the extra `cluster` is not installed: pip install 'factorfield[cluster]'")
+
+from factorfield.paper.sweep import connected, perform, sweep
+
+SMALL = {"modes": {"x": 2, "t": 2}, "labels": 64}
+
+
+def short_runs(count: int) -> list[Run]:
+    return [Run("advection", {"b": 0.1}, row, "joint", model=SMALL) for row in range(count)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "out")
+
+
+# -- runs and records
+
+
+def test_a_run_has_one_key_per_spec() -> None:
+    run = short_runs(1)[0]
+    assert run.key == Run(**json.loads(json.dumps(run.spec))).key
+    for other in (
+        replace(run, row=1),
+        replace(run, seed=1),
+        replace(run, options={"iterations": 3}),
+        replace(run, model={}),
+    ):
+        assert other.key != run.key
+
+
+def test_a_record_holds_scores_calibration_weights_and_where_it_came_from() -> None:
+    record = execute(Run("fisher-kpp", {"nu": 0.5, "rho": 1.0}, 0, "joint", model=SMALL))
+    results = record["results"]
+    problem = ff.problems.get("fisher-kpp", nu=0.5, rho=1.0)
+    field = ff.solve(ff.paper_model(problem, **SMALL)).predict(x=problem.truth.x, t=problem.truth.t)
+    assert results["exact"] == ff.metrics.score(field, problem.truth)
+    assert results["late"]["rmse"] < results["exact"]["rmse"]
+    assert sum(results["pit"]) == pytest.approx(1.0) and results["reliability"] == sorted(results["reliability"])
+    assert len(results["weight_mean"]) == record["settings"]["weights"]
+    assert record["provenance"]["versions"]["factorfield"] == ff.__version__
+    assert json.loads(json.dumps(record))["results"]["coarse"] == results["coarse"]
+
+
+def test_a_prior_run_and_a_schedule_run_use_no_or_some_factors() -> None:
+    prior = execute(Run("advection", {"b": 0.1}, 0, "prior", model=SMALL))["results"]
+    data = execute(
+        Run("advection", {"b": 0.1}, 0, "mean-field", model=SMALL, options={"schedule": "data", "epochs": 20})
+    )
+    assert np.allclose(prior["weight_std"], 1.0)
+    assert np.mean(data["results"]["weight_std"]) < 1.0
+
+
+def test_records_are_written_once_and_a_corrupt_one_is_set_aside(store: Store) -> None:
+    run = short_runs(1)[0]
+    record = {"spec": run.spec, "results": {"a": 1.0}}
+    store.write(run, record)
+    before = store.record_path(run).stat().st_mtime_ns
+    store.write(run, {"spec": run.spec, "results": {"a": 2.0}})
+    assert store.read(run) == record and store.record_path(run).stat().st_mtime_ns == before
+    store.record_path(run).write_text('{"spec": ')
+    assert store.read(run) is None and not store.finished(run)
+    assert len(list((store.folder / "aside").iterdir())) == 1
+    assert {p.suffix for p in (store.folder / "records").iterdir()} <= {".json"}
+
+
+def test_claims_exclude_the_living_and_ignore_the_dead(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = short_runs(1)[0]
+    with store.claim(run) as mine:
+        assert mine
+        with store.claim(run) as again:
+            assert not again
+    assert not store.claimed(run)
+    path = store.folder / "claims" / f"{run.key}.claim"
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    dead.wait()
+    path.write_text(json.dumps({"host": store_module.platform.node(), "pid": dead.pid, "started": "1"}))
+    assert not store.claimed(run)  # at once: its process is gone
+    path.write_text(json.dumps({"host": store_module.platform.node(), "pid": os.getpid(), "started": "not this one"}))
+    assert not store.claimed(run)  # the number was given to another process
+    path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "started": "1"}))
+    assert store.claimed(run)  # another machine: until it expires
+    os.utime(path, (time.time() - 2 * store_module.EXPIRY,) * 2)
+    assert not store.claimed(run)
+    path.write_text("{")  # killed while claiming
+    assert not store.claimed(run)
+    assert process_start(os.getpid()) is not None
+
+
+def test_a_failed_run_is_recorded_with_its_reason_and_retried_on_request(store: Store) -> None:
+    run = Run("advection", {"b": 0.1}, 0, "joint", model={"width": 7})
+    result = perform(str(store.folder), [run.spec], None)[0]
+    assert result.startswith("failed: ProblemError: expected a width") and not store.finished(run)
+    outcome = sweep([run], store)
+    assert outcome.failed[run.key].startswith("ProblemError") and outcome.finished == 0
+    store.forget_failure(run)
+    assert store.failure(run) is None
+
+
+def test_a_full_disk_leaves_no_half_record(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store_module.os, "fsync", full)
+    run = short_runs(1)[0]
+    with pytest.raises(OSError, match="No space left"):
+        store.write(run, {"spec": run.spec, "results": {}})
+    assert not list((store.folder / "records").iterdir())
+
+
+# -- sweeps
+
+
+def result_arrays(store: Store, runs: list[Run]) -> list[Any]:
+    records = [store.read(run) for run in runs]
+    assert all(record is not None for record in records)
+    return [record["results"] for record in records if record is not None]
+
+
+DRIVER = """
+import sys
+from factorfield.paper.run import Run
+from factorfield.paper.store import Store
+from factorfield.paper.sweep import sweep
+if __name__ == "__main__":
+    model = {"modes": {"x": 2, "t": 2}, "labels": 64}
+    runs = [Run("advection", {"b": 0.1}, row, "joint", model=model) for row in range(40)]
+    sweep(runs, Store.open(sys.argv[1]), workers=2)
+"""
+
+
+def test_a_sweep_survives_killed_drivers_and_workers(tmp_path: Path) -> None:
+    """40 runs; the driver and a worker are killed three times each while runs are under way."""
+    runs = short_runs(40)
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    store = Store.open(tmp_path / "out")
+    times: dict[str, int] = {}
+    kills = {"driver": 0, "worker": 0}
+    while kills["worker"] < 3 or kills["driver"] < 3:
+        driver = subprocess.Popen([sys.executable, str(script), str(store.folder)])
+        wanted = len(times) + 3
+        while driver.poll() is None and len(list((store.folder / "records").glob("*.json"))) < wanted:
+            time.sleep(0.02)
+        for _ in range(500):  # a worker in the middle of a run
+            claims = [
+                json.loads(p.read_text() or "{}") for p in (store.folder / "claims").glob("*.claim") if p.exists()
+            ]
+            if claims and "pid" in claims[0]:
+                try:
+                    os.kill(claims[0]["pid"], signal.SIGKILL)
+                    kills["worker"] += 1
+                    break
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.005)
+        assert driver.poll() is None  # still under way
+        driver.send_signal(signal.SIGKILL)
+        kills["driver"] += 1
+        driver.wait(timeout=120)
+        for path in (store.folder / "records").glob("*.json"):
+            times.setdefault(path.name, path.stat().st_mtime_ns)
+    assert 3 <= len(times) < 40
+    outcome = sweep(runs, store, workers=2)
+    assert not outcome.failed and outcome.finished + outcome.skipped == 40
+    records = list((store.folder / "records").glob("*.json"))
+    assert len(records) == 40  # every run exists, once
+    assert all(times.get(path.name, path.stat().st_mtime_ns) == path.stat().st_mtime_ns for path in records)
+    clean = [execute(run)["results"] for run in runs[::8]]
+    assert result_arrays(store, runs)[::8] == json.loads(json.dumps(clean))  # bit for bit
+
+
+def test_rows_advanced_in_lockstep_resume_to_the_same_bits(store: Store) -> None:
+    model, options = {"modes": {"x": 2, "t": 2}, "labels": 64}, {"iterations": 200}
+    runs = [Run("advection", {"b": 0.1}, row, "sgd", model=model, options=options) for row in range(3)]
+    assert len({run.lockstep for run in runs}) == 1 and runs[0].lockstep != short_runs(1)[0].lockstep
+    specs = [run.spec for run in runs]
+    assert perform(str(store.folder), specs, None) == ["finished"] * 3
+    before = result_arrays(store, runs)
+    store.record_path(runs[1]).unlink()  # as if killed between two writes
+    assert perform(str(store.folder), specs, None) == ["skipped", "finished", "skipped"]
+    assert result_arrays(store, runs) == before
+
+
+def test_an_existing_scheduler_with_separate_workers_runs_a_sweep(tmp_path: Path) -> None:
+    address = "tcp://127.0.0.1:18786"
+    dask = [sys.executable, "-m", "dask"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [
+        subprocess.Popen(
+            [*dask, "scheduler", "--host", "127.0.0.1", "--port", "18786", "--dashboard-address", ":0"], **quiet
+        )
+    ]
+    try:
+        for _ in range(2):
+            command = [
+                *dask,
+                "worker",
+                address,
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+                "--local-directory",
+                str(tmp_path),
+            ]
+            started.append(subprocess.Popen(command, **quiet))
+        runs = short_runs(6)
+        told: list[str] = []
+        store = Store.open(tmp_path / "out")
+        outcome = sweep(runs, store, scheduler=address, tell=lambda text, _: told.append(text))
+        assert outcome.finished == 6 and told[-1].startswith("6/6 runs")
+        assert sweep(runs, store, scheduler="tcp://127.0.0.1:1").skipped == 6  # nothing left: no scheduler needed
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_an_unreachable_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("factorfield.paper.sweep.PATIENCE", 1.0)
+    with (
+        pytest.raises(ff.ProblemError, match=r"a dask scheduler that answers within 1 s"),
+        connected("tcp://127.0.0.1:1", 1),
+    ):
+        pass
+
+
+# -- plans, tables, claims
+
+
+def test_the_plan_has_the_papers_counts() -> None:
+    everything = Scope()
+    table = TARGETS["table1"](everything)
+    count = {
+        (m, e): sum(r.method == m and r.equation == e for r in table)
+        for m in everything.methods
+        for e in ("advection", "fisher-kpp")
+    }
+    assert count["mean-field", "advection"] == 50 and count["mean-field", "fisher-kpp"] == 80
+    assert count["sgd", "advection"] == 50 and count["sgd", "fisher-kpp"] == 80
+    assert count["hmc", "advection"] == 30 and count["hmc", "fisher-kpp"] == 16
+    for target in ("width", "residual-noise", "schedule"):
+        assert {r.row for r in TARGETS[target](everything)} == {0, 1, 2}
+    assert len({r.key for r in TARGETS["residual-noise"](everything)}) == 10 * 5 * 3
+    assert max(len(TARGETS[target](Scope(quick=True))) for target in ("table1", "width")) < 60
+
+
+def test_targets_are_checked_by_name() -> None:
+    assert checked_targets([]) == list(TARGETS) == checked_targets(["all"])
+    with pytest.raises(ff.ProblemError, match="table1"):
+        checked_targets(["tabel1"])
+
+
+def small_records() -> Records:
+    runs = [
+        Run("advection", {"b": b}, row, m, model={})
+        for b in (0.1, 0.4)
+        for row in (0, 1)
+        for m in ("mean-field", "joint", "sgd")
+    ]
+    runs += [Run("fisher-kpp", {"nu": 1.0, "rho": 10.0}, 0, m) for m in ("mean-field", "sgd", "hmc", "vi")]
+    runs += [Run("advection", {"b": 0.1}, 0, "mean-field", model={"width": w}) for w in (2, 3, 4)]
+    runs += [Run("advection", {"b": 0.1}, 0, "mean-field", model={"residual_noise": n}) for n in (0.005, 0.1, 1.0, 5.0)]
+    runs += [
+        Run("advection", {"b": 0.1}, 0, "mean-field", options={"schedule": "data"}),
+        Run("advection", {"b": 0.1}, 0, "prior"),
+    ]
+    runs += [Run("advection", {"b": 0.1}, 0, m, kind="timing") for m in ("mean-field", "hmc", "vi")]
+    records = []
+    for index, run in enumerate(runs):
+        score = {
+            "rmse": 0.01 * (index + 1),
+            "relative_l2": 0.1 + 0.01 * index,
+            "coverage90": 0.5,
+            "coverage95": 0.6,
+            "crps": 0.01,
+            "nll": 1.0,
+        }
+        grid = np.outer(np.linspace(1, 2, 8), np.linspace(1, 2, 4))
+        mean = grid + 0.1 * np.arange(1, 9)[:, None] if run.method != "sgd" else 0.1 * grid
+        results: dict[str, Any] = {
+            "exact": score, "stored": None, "late": score, "reliability": [0.5] * 19, "pit": [0.05] * 20,
+            "std_over_time": [0.1, 0.2, 0.3, 0.4], "rms_residual": 0.1,
+            "coarse": {"x": [0, 1, 2, 3], "t": list(range(8)), "mean": mean.tolist(),
+                       "std": (0.1 * (index + 1) * grid).tolist(), "exact": grid.tolist()},
+            "weight_mean": [1.0, 2.0], "weight_std": [0.1, 0.2], "cold": 1.0 + index, "warm": 1.0, "predict": 0.1,
+        }  # fmt: skip
+        records.append({
+            "spec": run.spec, "status": "converged", "help": "", "results": results, "settings": {},
+            "timings": {"fit": 1.0}, "trace": {"rhat": 1.01, "ess": 500.0},
+            "provenance": {"commit": "c", "versions": {}, "machine": {}},
+        })  # fmt: skip
+    return Records(records)
+
+
+def test_tables_show_means_beside_the_papers_numbers_and_cut_nothing() -> None:
+    records = small_records()
+    first = TABLES["table1"](records)[0]
+    ours = next(row for row in first.rows if row[0] == "mean-field")
+    chosen = records.pick(equation="advection", method="mean-field")
+    assert len(chosen) == ours[1] == 4  # no ablation, no timing
+    assert ours[2] == pytest.approx(100 * np.mean([r["results"]["exact"]["rmse"] for r in chosen]))
+    assert 4.89 in ours
+    for target, make in TABLES.items():
+        for table in make(records):
+            assert table.rows, target
+            assert all(len(row) == len(table.header) for row in table.rows), target
+            assert "..." not in table.text() and table.csv().count("\n") == len(table.rows) + 1
+    assert Table("t", ["a"], [[float("nan")]]).cells() == [["-"]]
+
+
+def test_every_claim_is_answered_from_numbers_or_said_not_to_be_run() -> None:
+    answers = {claim.text: claim for claim in answered(small_records())}
+    assert len(answers) == 22
+    assert answers["SGD collapses to u = 0 on most runs at rho = 10, nu >= 1"].answer == "yes"
+    assert "1 of 1" in answers["all HMC references pass the gate"].number
+    assert all(claim.answer in ("yes", "no", "partly", "not run") for claim in answers.values())
+    assert {claim.answer for claim in answered(Records([]))} == {"not run"}
+
+
+def test_the_command_makes_tables_pictures_and_a_page_and_resumes(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    command = [
+        sys.executable, "-m", "factorfield.cli.app", "reproduce", "table1", "solutions", "calibration", "posteriors",
+        "--methods", "joint,mean-field", "--rows", "1", "--speeds", "0.1", "--quick", "--out", "here",
+    ]  # fmt: skip
+    first = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert first.returncode == 0, first.stderr
+    assert "6 runs made, 0 were there, 0 failed" in first.stdout and "paper: RMSE" in first.stdout
+    page = (tmp_path / "here" / "report.html").read_text()
+    assert "<script" not in page and "http://" not in page and "https://" not in page and "data:image/png" in page
+    assert (tmp_path / "here" / "solutions-advection.png").stat().st_size > 5_000
+    assert (tmp_path / "here" / "table1-1.csv").read_text().startswith("method,runs,RMSE")
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "0 runs made, 6 were there" in again.stdout
+
+
+def test_the_calibration_suite_counts_coverage_of_known_noise() -> None:
+    from factorfield.paper.calibration import Cell, calibrate
+
+    table = calibrate(3, [Cell(0.1, 256, True), Cell(0.1, 256, False)], "chain")
+    assert [row[0] for row in table.rows][-2:] == ["pooled, sigma known", "pooled, sigma unknown"]
+    for row in table.rows:
+        shares = row[2:7]
+        assert list(shares) == sorted(shares)
+        assert 75.0 < row[4] <= 100.0  # three draws: a gross check of the 90 % interval
+    assert table.rows[1][9] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tabel1"], "table1"), (["--methods", "magic"], "--methods among"), (["--rows", "0"], "at least 1"),
+        (["--speeds", "fast"], "numbers separated by commas"), (["--data", "nowhere"], "folder of PDEBench files"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[str], words: str) -> None:
+    command = [sys.executable, "-m", "factorfield.cli.app", "reproduce", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_ranks_of_simulated_truths_are_uniform() -> None:
+    from factorfield.paper.simulation import RANKS, ranks
+
+    found = ranks(60)
+    pooled = np.concatenate(list(found.values()))
+    counts = np.bincount(pooled // 4, minlength=RANKS // 4)
+    assert stats.chisquare(counts).pvalue > 0.01
+    assert 0.05 < np.mean(pooled < 2) + np.mean(pooled >= RANKS - 2) < 0.35  # neither too sure nor too modest
