@@ -6,11 +6,24 @@ import difflib
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 
 class ProblemError(ValueError):
     """Something in a description cannot be used. One line: what was expected, what came, what to try."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Something a user should know about a model or a solution: `kind` for programs, `text` for people.
+
+    Methods return advice; only `solve` turns it into warnings.
+    """
+
+    kind: str  # such as "contradiction", "free-directions", "modes", "corner"
+    text: str
+    about: str = ""  # the statement, coefficient or axis that it is about
 
 
 class AdviceWarning(UserWarning):

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from factorfield.methods import Report
-
 PATIENCE = 2.0
+Progress = Callable[[str, float], None]  # what is going on, and how far (0..1)
 
 
 @contextmanager
-def bar() -> Iterator[Report | None]:
+def bar() -> Iterator[Progress | None]:
     """A `report(text, fraction)` callback that draws on stderr, or None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    display = Progress(*columns, console=Console(stderr=True), transient=True)
+    text, bar_, share, elapsed = rich.TextColumn, rich.BarColumn, rich.TaskProgressColumn, rich.TimeElapsedColumn
+    columns = (text("{task.description}"), bar_(), share(), elapsed())
+    display = rich.Progress(*columns, console=Console(stderr=True), transient=True)
     task = display.add_task("", total=1.0)
     begin = time.monotonic()
     state = {"shown": False}

@@ -9,12 +9,12 @@ from typing import Any, overload
 
 from factorfield import methods
 from factorfield.errors import expected, recorded
-from factorfield.methods import Method, Report
+from factorfield.methods import Method
 from factorfield.methods.sites import needs_stand_ins, solve_with_stand_ins
 from factorfield.model.model import Model, default_model
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
-from factorfield.progress import bar
+from factorfield.progress import Progress, bar
 from factorfield.solution import Solution
 
 OF_MODEL = ("modes", "collocation", "activation")  # options that a method leaves to its model; the chain has its own
@@ -31,7 +31,7 @@ def solve(
 def solve(
     problem: Problem | Model | Sequence[Problem | Model],
     method: str | Method | None = None,
-    progress: bool | Report | None = None,
+    progress: bool | Progress | None = None,
     **options: Any,
 ) -> Solution | list[Solution]:
     """Find the posterior of a Problem (through the default model) or of a Model; a list gives a list
@@ -66,7 +66,7 @@ def solve(
     return solutions if many else solutions[0]
 
 
-def _solve_one(item: Problem | Model, chosen: Method, report: Report | None, of_model: Mapping[str, Any]) -> Solution:
+def _solve_one(item: Problem | Model, chosen: Method, report: Progress | None, of_model: Mapping[str, Any]) -> Solution:
     def run(problem: Problem | Model) -> Solution:
         return chosen.run(_as_model(problem, chosen, of_model), report)
 

@@ -1,4 +1,4 @@
-"""Inference methods: one file each. A method is an object with `name` and `run(model, report) -> Solution`."""
+"""Inference methods: one file each. A method is an object with `name` and `run(model, progress) -> Solution`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import dataclasses
 import importlib
 import importlib.util
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from factorfield.errors import expected, nearest, needed
 from factorfield.model.model import Model
+from factorfield.progress import Progress
 from factorfield.solution import Solution
-
-Report = Callable[[str, float], None]  # what is going on, and how far (0..1)
 
 # name -> (module, class); imported when asked for, so that no method pays for another's dependencies
 _METHODS = {
@@ -34,7 +33,7 @@ class Method(Protocol):
     @property
     def name(self) -> str: ...
 
-    def run(self, model: Model, report: Report | None = None) -> Solution: ...
+    def run(self, model: Model, progress: Progress | None = None) -> Solution: ...
 
 
 def names() -> list[str]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factorfield import metrics
-from factorfield.methods import Method, Report
+from factorfield.methods import Method
 from factorfield.model.model import Model
+from factorfield.progress import Progress
 from factorfield.solution import Solution
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ class Contender:
         return {**row, "fit": self.fit, "predict": self.predict}
 
 
-def compare(model: Model, methods: Sequence[Method], report: Report | None = None) -> Iterator[Contender]:
+def compare(model: Model, methods: Sequence[Method], progress: Progress | None = None) -> Iterator[Contender]:
     """Fit and predict with each method in turn."""
     for method in methods:
         begin = time.perf_counter()
-        solution = method.run(model, report)
+        solution = method.run(model, progress)
         fitted = time.perf_counter()
         grid: Any = solution.default_grid()
         solution.predict(**grid)  # what a method compiles or caches for predicting is not its steady cost

@@ -79,11 +79,11 @@ def descend(
     own: Any,
     schedule: Schedule,
     seed: int,
-    report: Callable[[float, float], None] | None = None,
+    progress: Callable[[float, float], None] | None = None,
 ) -> Descent:
     """Minimise a loss for every trajectory; `parameters` and `own` carry a leading axis that counts them.
 
-    Call inside `double_precision()`. `report(fraction done, mean loss)` is called after each window.
+    Call inside `double_precision()`. `progress(fraction done, mean loss)` is called after each window.
     """
     jax = needed("jax", "baselines")
     optax = needed("optax", "baselines")
@@ -115,6 +115,6 @@ def descend(
             rates = np.where(flat, 0.5 * rates, rates)
             halved = halved + flat
         result.losses.append(np.where(kept, np.nan, mean))
-        if report is not None:
-            report(result.iterations / schedule.iterations, float(np.mean(mean)))
+        if progress is not None:
+            progress(result.iterations / schedule.iterations, float(np.mean(mean)))
     return result

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import needed
-from factorfield.methods import Report
 from factorfield.model.factors import FactorGroup
 from factorfield.model.latent import LatentRelation
 from factorfield.model.model import Model
+from factorfield.progress import Progress
 from factorfield.solution import Solution
 
 Array = NDArray[np.float64]
@@ -107,19 +107,19 @@ def batches(models: Sequence[Model]) -> list[tuple[list[int], Batch]]:
 
 
 class Batched:
-    """A method that runs batch by batch: a subclass has `_run(batch, report)`, one solution per model of the batch."""
+    """A method that runs batch by batch: a subclass has `_run(batch, progress)`: one solution per model."""
 
-    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+    def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         raise NotImplementedError
 
-    def run(self, model: Model, report: Report | None = None) -> Solution:
-        return self.run_all([model], report)[0]
+    def run(self, model: Model, progress: Progress | None = None) -> Solution:
+        return self.run_all([model], progress)[0]
 
-    def run_all(self, models: Sequence[Model], report: Report | None = None) -> list[Solution]:
+    def run_all(self, models: Sequence[Model], progress: Progress | None = None) -> list[Solution]:
         """Solutions in the order of the models."""
         solutions: dict[int, Solution] = {}
         for members, batch in batches(models):
-            solutions |= dict(zip(members, self._run(batch, report), strict=True))
+            solutions |= dict(zip(members, self._run(batch, progress), strict=True))
         return [solutions[index] for index in range(len(models))]
 
 

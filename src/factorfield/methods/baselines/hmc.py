@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected, needed
-from factorfield.methods import Report
 from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, log_joint
 from factorfield.methods.joint.joint import Laplace
 from factorfield.methods.mean_field.mean_field import MeanField
 from factorfield.model.model import Model, observation_noise
 from factorfield.posterior.base import GaussianPosterior
 from factorfield.posterior.sampled import SampledPosterior
+from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
@@ -60,12 +60,12 @@ class HMC(Batched):
 
     name = "hmc"
 
-    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+    def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         begin = time.perf_counter()
         tops = [maximum(model) for model in batch.models]
         found = time.perf_counter()
         with double_precision():
-            sampling = self._sample(batch, tops, report)
+            sampling = self._sample(batch, tops, progress)
         sampled = time.perf_counter()
         count = len(batch.models)
         timings = {
@@ -76,7 +76,7 @@ class HMC(Batched):
         }
         return [self._solution(model, tops[i], sampling, i, timings) for i, model in enumerate(batch.models)]
 
-    def _sample(self, batch: Batch, tops: Sequence[GaussianPosterior], report: Report | None) -> Sampling:
+    def _sample(self, batch: Batch, tops: Sequence[GaussianPosterior], progress: Progress | None) -> Sampling:
         jax = needed("jax", "baselines")
         count, size = len(tops), batch.models[0].size
         rng = np.random.default_rng(self.seed)
@@ -99,9 +99,10 @@ class HMC(Batched):
                 keep = slice(max(self.warmup - done, 0), min(CHUNK, self.iterations - done))
                 sampling.add(np.asarray(positions)[keep], np.asarray(accepted)[keep], np.asarray(divergent)[keep])
                 sampling.step = np.exp(np.asarray(carry[1].log_step_size_avg))
-                if report is not None:
+                if progress is not None:
                     stage = "warm-up" if done < self.warmup else "sampling"
-                    report(f"{stage}, step size {sampling.step.mean():.2g}", min(1.0, (done + CHUNK) / self.iterations))
+                    text = f"{stage}, step size {sampling.step.mean():.2g}"
+                    progress(text, min(1.0, (done + CHUNK) / self.iterations))
         except KeyboardInterrupt:  # what was drawn is kept
             sampling.interrupted = True
         return sampling

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from factorfield.methods import Report
 from factorfield.methods.baselines.adam import Descent, Loss, Schedule, descend
 from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, half_squares
 from factorfield.methods.continuation import stages
 from factorfield.model.model import observation_noise
 from factorfield.posterior.sampled import SampledPosterior
+from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 
@@ -48,11 +48,11 @@ class SGD(Batched):
 
     name = "sgd"
 
-    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+    def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         begin = time.perf_counter()
         position = np.zeros((len(batch.models), batch.models[0].size))
         with double_precision():
-            end, trace = anneal(mean_squares(batch.shapes), batch, position, self, report)
+            end, trace = anneal(mean_squares(batch.shapes), batch, position, self, progress)
         seconds = (time.perf_counter() - begin) / len(batch.models)
         weights = batch.prior.mean + batch.prior.std * np.asarray(end.parameters)
         return [
@@ -67,20 +67,22 @@ class SGD(Batched):
         ]
 
 
-def anneal(loss: Loss, batch: Batch, parameters: Any, method: Any, report: Report | None) -> tuple[Descent, list[Any]]:
+def anneal(
+    loss: Loss, batch: Batch, parameters: Any, method: Any, progress: Progress | None
+) -> tuple[Descent, list[Any]]:
     """Adam through the passes of a continuation, the iterations split evenly over them."""
     passes = [stages(model, method.continuation) for model in batch.models]
     count = len(passes[0])
     trace: list[Any] = []
     for index in range(count):
 
-        def progress(fraction: float, value: float, index: int = index) -> None:
-            if report is not None:
-                report(f"{method.name}, pass {index + 1}/{count}, mean loss {value:.4g}", (index + fraction) / count)
+        def tell(fraction: float, value: float, index: int = index) -> None:
+            if progress is not None:
+                progress(f"{method.name}, pass {index + 1}/{count}, mean loss {value:.4g}", (index + fraction) / count)
 
         facts = batch.facts([models[index] for models in passes])
         shared = (batch.designs, batch.prior)
-        end = descend(loss, parameters, shared, facts, method.schedule.shortened(count), method.seed + index, progress)
+        end = descend(loss, parameters, shared, facts, method.schedule.shortened(count), method.seed + index, tell)
         parameters = end.parameters
         trace += end.losses
     return end, trace

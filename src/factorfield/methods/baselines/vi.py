@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from factorfield.errors import expected
-from factorfield.methods import Report
 from factorfield.methods.baselines.adam import Loss, Schedule
 from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, log_joint
 from factorfield.methods.baselines.sgd import adam_status, anneal, losses_of
 from factorfield.model.model import observation_noise
 from factorfield.posterior.base import GaussianPosterior
+from factorfield.progress import Progress
 from factorfield.solution import Solution
 
 START = -3.0  # softplus(-3) = 0.049: the initial std
@@ -82,14 +82,14 @@ class VI(Batched):
         if self.samples < 1:
             raise expected("samples >= 1", self.samples, "samples=8")
 
-    def _run(self, batch: Batch, report: Report | None) -> list[Solution]:
+    def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         begin = time.perf_counter()
         count, size, full = len(batch.models), batch.models[0].size, self.covariance == "full"
         start: tuple[Any, ...] = (np.zeros((count, size)), np.full((count, size), START))
         if full:
             start = (*start, np.zeros((count, size, size)))
         with double_precision():
-            end, trace = anneal(negative_bound(batch.shapes, self.samples, full), batch, start, self, report)
+            end, trace = anneal(negative_bound(batch.shapes, self.samples, full), batch, start, self, progress)
         seconds = (time.perf_counter() - begin) / count
         parameters = [np.asarray(part) for part in end.parameters]
         solutions = []

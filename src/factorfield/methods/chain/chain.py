@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from factorfield import threads
 from factorfield.errors import ProblemError, expected, overheard, repeat
-from factorfield.methods import Report
 from factorfield.methods.chain import noise as chain_noise
 from factorfield.methods.chain.advice import advise
 from factorfield.methods.chain.modes import Unresolved, grown
@@ -33,6 +32,7 @@ from factorfield.model.model import Model
 from factorfield.model.windowed import Setup, enlarged, set_up
 from factorfield.posterior.windows import ChainPosterior
 from factorfield.problem.problem import Problem
+from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
@@ -69,18 +69,18 @@ class Chain:
             received = f"{self.degree}, {self.tolerance}, {self.iterations}, {self.starts}"
             raise expected("degree >= 4, tolerance > 0, iterations and starts >= 1", received, "degree=12")
 
-    def run(self, model: Model | Problem, report: Report | None = None) -> Solution:
+    def run(self, model: Model | Problem, progress: Progress | None = None) -> Solution:
         problem = model.problem if isinstance(model, Model) else model
         begin = time.perf_counter()
         edges = None if self.windows is None else np.asarray(self.windows, float)
         setup = set_up(problem, self.degree, self.modes, self.activation)
         if self.starts == 1 or setup.is_linear:
-            return self._run(setup, edges, report, begin)
+            return self._run(setup, edges, progress, begin)
         found, ends, advice = [], [], []
         for values in start_values(problem, self.starts):
             try:
                 with overheard() as told:
-                    found.append(self._run(replace(setup, start=values), edges, report, begin))
+                    found.append(self._run(replace(setup, start=values), edges, progress, begin))
                 advice.append(told)
             except ProblemError:
                 if not values:
@@ -92,10 +92,10 @@ class Chain:
         status = found[best].status
         return replace(found[best], status=Status(str(status), f"{status.help}; {said}"))
 
-    def _run(self, setup: Setup, edges: Array | None, report: Report | None, begin: float) -> Solution:
+    def _run(self, setup: Setup, edges: Array | None, progress: Progress | None, begin: float) -> Solution:
         while True:
             try:
-                return self._solve(setup, edges, None, report, begin)
+                return self._solve(setup, edges, None, progress, begin)
             except Unresolved as found:
                 more = grown(setup, found.axis)
                 modes = {**(self.modes or {}), **(more or setup.settings["modes"])}
@@ -104,20 +104,20 @@ class Chain:
                 setup = replace(again, growing=growing, start=setup.start)
 
     def _solve(
-        self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None, begin: float
+        self, setup: Setup, edges: Array | None, known: Walk | None, progress: Progress | None, begin: float
     ) -> Solution:
         chosen = time.perf_counter()
         if self.store is not None and (setup.speaks_later or not setup.is_linear):
             received = f"{setup.problem!r}"
             raise expected("store= with a linear equation and labels at the start only", received, "no store")
-        walk, status, posterior = self._walked(setup, edges, known, report)
+        walk, status, posterior = self._walked(setup, edges, known, progress)
         for _ in range(chain_noise.ROUNDS if setup.estimated else 0):
             better = chain_noise.updated(setup, posterior, walk.groups)
             if better is setup:
                 break
             setup = better
             walk.release()
-            walk, status, posterior = self._walked(setup, np.array(walk.edges), None, report)
+            walk, status, posterior = self._walked(setup, np.array(walk.edges), None, progress)
         timings = {"choose": chosen - begin, "solve": time.perf_counter() - begin}
         advise(setup, posterior, walk.groups)
         settings = {
@@ -140,9 +140,9 @@ class Chain:
         return self._walked(setup, edges, None, None)[2]
 
     def _walked(
-        self, setup: Setup, edges: Array | None, known: Walk | None, report: Report | None
+        self, setup: Setup, edges: Array | None, known: Walk | None, progress: Progress | None
     ) -> tuple[Walk, Status, ChainPosterior]:
-        walk = Walk(setup, self.tolerance, self.iterations, self.store, report, known)
+        walk = Walk(setup, self.tolerance, self.iterations, self.store, progress, known)
         with threads.suited_to(setup.representation.size), np.errstate(all="ignore"):  # steps that leave are judged
             failed = None
             try:
@@ -154,7 +154,7 @@ class Chain:
             except ProblemError as problem:
                 failed = problem
             if edges is None and may_climb(setup) and (failed or is_lost(walk, status)):
-                found = climb(setup, self.tolerance, self.iterations, report)
+                found = climb(setup, self.tolerance, self.iterations, progress)
                 if found is not None and (failed or not is_lost(*found)):
                     (walk, status), failed = found, None
             if failed is not None:

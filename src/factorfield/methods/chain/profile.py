@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from factorfield.errors import ProblemError
 from factorfield.messages.links import Belief, inner
-from factorfield.methods import Report
 from factorfield.methods.chain.walk import Walk
 from factorfield.model.windowed import Setup
+from factorfield.progress import Progress
 from factorfield.solution import Status
 
 Array = NDArray[np.float64]
@@ -41,7 +41,7 @@ def is_lost(walk: Walk, status: Status) -> bool:
     return status != "converged" or not all(total < LOST**2 * count for total, count in squares.values())
 
 
-def climb(setup: Setup, tolerance: float, iterations: int, report: Report | None) -> tuple[Walk, Status] | None:
+def climb(setup: Setup, tolerance: float, iterations: int, progress: Progress | None) -> tuple[Walk, Status] | None:
     """The walk at the most probable coefficients reached from the prior mean; None if there is no way."""
     place = setup.start_belief().mean[setup.field_states :]
     here = _profile(setup, place, tolerance, iterations)
@@ -56,8 +56,8 @@ def climb(setup: Setup, tolerance: float, iterations: int, report: Report | None
         own = slice(setup.field_states, len(walk.state))
         spread = np.sqrt(np.sum(belief.root[own] ** 2, axis=1))
         wanted = belief.mean[own]
-        if report is not None:
-            report(f"coefficients, step {step + 1}", 0.5)
+        if progress is not None:
+            progress(f"coefficients, step {step + 1}", 0.5)
         if np.all(np.abs(wanted - place) < ARRIVED * spread):
             return walk, walk.smooth()
         for halving in range(HALVINGS):

@@ -16,7 +16,6 @@ from scipy import linalg
 
 from factorfield.errors import ProblemError
 from factorfield.messages.links import Belief, Message, Segment, assembled, carried, inner, returned, segment
-from factorfield.methods import Report
 from factorfield.methods.chain import modes as chain_modes
 from factorfield.methods.chain.rows import (
     is_equation,
@@ -34,6 +33,7 @@ from factorfield.model.windowed import Setup, length_of
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import end_map, layout, window_representation
 from factorfield.problem.domain import TIME
+from factorfield.progress import Progress
 from factorfield.solution import Status
 
 Array = NDArray[np.float64]
@@ -52,10 +52,10 @@ class Walk:
     """The passes over the windows of one problem."""
 
     def __init__(
-        self, setup: Setup, tolerance: float, iterations: int, store: Path | None, report: Report | None,
+        self, setup: Setup, tolerance: float, iterations: int, store: Path | None, progress: Progress | None,
         known: Walk | None = None,
     ) -> None:  # fmt: skip
-        self.setup, self.tolerance, self.most_iterations, self.report = setup, tolerance, iterations, report
+        self.setup, self.tolerance, self.most_iterations, self.progress = setup, tolerance, iterations, progress
         self.known = known  # an earlier walk over the same windows with fewer conditions
         self.state, self.rest = layout(setup.representation)
         self.order = np.concatenate([self.state, self.rest])
@@ -117,8 +117,8 @@ class Walk:
             doubled = possible and (due or error < min(ready, 0.1 * refused))
             if doubled:
                 level, position, cells = level - 1, position // 2, cells // 2
-            if self.report is not None:
-                self.report(f"window {len(self.links)}, t = {self.edges[-1]:.4g}", position / cells)
+            if self.progress is not None:
+                self.progress(f"window {len(self.links)}, t = {self.edges[-1]:.4g}", position / cells)
 
     def _too_fast(self, wanted: str, error: float) -> ProblemError:
         return ProblemError(
@@ -345,8 +345,8 @@ class Walk:
             except (ValueError, linalg.LinAlgError):  # infinite rows
                 raise self._lost() from None
             self.moves.append(moved)
-            if self.report is not None:
-                self.report(f"smoothing, the path moved by {moved:.1e} sd", 0.9)
+            if self.progress is not None:
+                self.progress(f"smoothing, the path moved by {moved:.1e} sd", 0.9)
             if not moved < HOPELESS:
                 break
             if moved < 1e-3:

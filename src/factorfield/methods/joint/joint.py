@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from factorfield import threads
 from factorfield.errors import expected, overheard, repeat
 from factorfield.messages.gaussian import Diagonal
-from factorfield.methods import Report
 from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
 from factorfield.methods.continuation import stages
 from factorfield.methods.joint.belief import (
@@ -47,6 +46,7 @@ from factorfield.methods.starts import best_of, start_values
 from factorfield.model.factors import Linearised
 from factorfield.model.model import Model, observation_noise
 from factorfield.posterior.base import GaussianPosterior
+from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
@@ -87,23 +87,23 @@ class Joint:
     def name(self) -> str:
         return "joint" if self.linearisation == "moments" else "laplace"
 
-    def run(self, model: Model, report: Report | None = None) -> Solution:
+    def run(self, model: Model, progress: Progress | None = None) -> Solution:
         while True:
             with threads.suited_to(model.size), overheard() as told:
                 several = self.starts > 1 and not model.is_linear
-                solution = self._run_several(model, report) if several else self._run(model, report)
+                solution = self._run_several(model, progress) if several else self._run(model, progress)
             more = richer(model, solution) if self.start is None else None
             if more is None:
                 repeat(told)
                 return solution
             model = more
 
-    def _run_several(self, model: Model, report: Report | None) -> Solution:
+    def _run_several(self, model: Model, progress: Progress | None) -> Solution:
         found, ends, advice = [], [], []
         for values in start_values(model.problem, self.starts):
             start = self._held(model, values) if values else self.start
             with overheard() as told:
-                found.append(replace(self, starts=1, start=start)._run(model, report))
+                found.append(replace(self, starts=1, start=start)._run(model, progress))
             advice.append(told)
             ends.append((-model.log_joint(found[-1].posterior.weight_mean), found[-1].parameters))
         best, said = best_of(ends, 4)
@@ -122,7 +122,7 @@ class Joint:
         belief, _ = replace(self, linearisation="taylor", starts=1, start=None)._iterate(held, trace, None)
         return unwhitened(held, belief.mean)
 
-    def _run(self, model: Model, report: Report | None) -> Solution:
+    def _run(self, model: Model, progress: Progress | None) -> Solution:
         begin = time.perf_counter()
         trace: dict[str, Any] = {"negative_log_joint": [], "free_energy": [], "iterations": 0}
         if model.is_linear:
@@ -130,7 +130,7 @@ class Joint:
             status = Status("converged", "linear and Gaussian: the posterior is exact")
             trace |= {"iterations": 1, "log_evidence": laplace_evidence(model, belief)}
         else:
-            belief, status = self._iterate(model, trace, report)
+            belief, status = self._iterate(model, trace, progress)
         mean = model.prior.mean + model.prior.std * belief.mean
         root = model.prior.std[:, None] * belief.root
         timings = {"solve": time.perf_counter() - begin}
@@ -143,7 +143,7 @@ class Joint:
         """The KL between successive beliefs, over all weights together, at which posterior linearisation stops."""
         return self.tolerance * max(10.0, 0.02 * model.size)
 
-    def _iterate(self, model: Model, trace: dict[str, Any], report: Report | None) -> tuple[Belief, Status]:
+    def _iterate(self, model: Model, trace: dict[str, Any], progress: Progress | None) -> tuple[Belief, Status]:
         position, passes = np.zeros(model.size), stages(model, self.continuation)
         start: list[Linearised] | None = starting_lines(passes[0])
         if self.start is not None:
@@ -153,10 +153,10 @@ class Joint:
             last = index == len(passes) - 1
             # an early pass has to reach the next one's neighbourhood, and tangents that of the refinement
             tolerance = (STARTED if refining else 1.0) * self.tolerance if last else 1.0
-            belief, done = self._descend(stage, position, start, trace, report, tolerance, last and refining)
+            belief, done = self._descend(stage, position, start, trace, progress, tolerance, last and refining)
             position, start = belief.mean, None
         if refining and not trace.get("refinement", math.inf) < self._enough(model):
-            belief, done = self._refine(model, belief, trace, report)
+            belief, done = self._refine(model, belief, trace, progress)
         else:
             trace["log_evidence"] = laplace_evidence(model, belief)
         if not np.all(np.isfinite(belief.mean)):
@@ -167,7 +167,7 @@ class Joint:
 
     def _descend(
         self, model: Model, position: Array, start: list[Linearised] | None, trace: dict[str, Any],
-        report: Report | None, tolerance: float, refining: bool,
+        progress: Progress | None, tolerance: float, refining: bool,
     ) -> tuple[Belief, bool]:  # fmt: skip
         """Gauss-Newton on the negative log joint from a position in whitened weights."""
         merit = negative_log_joint(model, position)
@@ -179,8 +179,8 @@ class Joint:
             trace["negative_log_joint"].append(merit)
             step = belief.mean - position
             promised = 0.5 * quadratic(belief, step)  # what the linearised factors say the step gains
-            if report is not None:
-                report(f"iteration {trace['iterations']}, promised gain {promised:.1e} nats", 0.5)
+            if progress is not None:
+                progress(f"iteration {trace['iterations']}, promised gain {promised:.1e} nats", 0.5)
             near = promised < (NEARBY if refining else tolerance)
             if near and refining:  # would the next belief, by best lines under this one, be any different?
                 trace["refinement"] = sampled_change(model, belief, lines, position)
@@ -200,7 +200,7 @@ class Joint:
         return belief, False
 
     def _refine(
-        self, model: Model, belief: Belief, trace: dict[str, Any], report: Report | None
+        self, model: Model, belief: Belief, trace: dict[str, Any], progress: Progress | None
     ) -> tuple[Belief, bool]:
         """Posterior linearisation from a belief, accepted only while the free energy falls."""
         lines = lines_under(model, belief)
@@ -211,8 +211,8 @@ class Joint:
             trace["iterations"] += 1
             trace["log_evidence"] = -merit
             change = divergence(proposal, belief)
-            if report is not None:
-                report(f"refinement {len(trace['free_energy'])}, KL to the last belief {change:.1e}", 0.8)
+            if progress is not None:
+                progress(f"refinement {len(trace['free_energy'])}, KL to the last belief {change:.1e}", 0.8)
             if change < self._enough(model):  # the free energy is flat here: nothing left to judge
                 return proposal, True
             length = 1.0

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
-from factorfield.methods import Report
 from factorfield.methods.continuation import stages
 from factorfield.methods.mean_field.layout import Layout, lay_out
 from factorfield.model.activation import Variant
 from factorfield.model.model import Model, observation_noise
 from factorfield.posterior.base import GaussianPosterior
+from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
@@ -65,11 +65,11 @@ class MeanField:
             if value not in options:
                 raise expected(f"one of {', '.join(map(str, options))}", value, f"{options[-1]!r}")
 
-    def run(self, model: Model, report: Report | None = None) -> Solution:
+    def run(self, model: Model, progress: Progress | None = None) -> Solution:
         begin = time.perf_counter()
         settings = self._settings(model)
-        if report is not None:
-            report("laying out the factors (the first run on a machine compiles for some seconds)", 0.0)
+        if progress is not None:
+            progress("laying out the factors (the first run on a machine compiles for some seconds)", 0.0)
         layout = lay_out(model, settings["residual_input"] == "belief", settings["coefficient_floor"])
         messages = Messages.start(model, layout)
         rng = np.random.default_rng(self.seed)
@@ -80,12 +80,12 @@ class MeanField:
         for index, (stage_model, chosen) in enumerate(passes):
             layout = layout.with_parameters(stage_model)
 
-            def progress(epoch: int, kl: float, index: int = index) -> None:
-                if report is not None:
+            def tell(epoch: int, kl: float, index: int = index) -> None:
+                if progress is not None:
                     text = f"pass {index + 1}/{len(passes)}, epoch {epoch}, max KL {kl:.1e}"
-                    report(text, (index + min(epoch / self.epochs, 1.0)) / len(passes))
+                    progress(text, (index + min(epoch / self.epochs, 1.0)) / len(passes))
 
-            status = self._pass(layout, messages, chosen, rng, kinks, trace, progress)
+            status = self._pass(layout, messages, chosen, rng, kinks, trace, tell)
             if status == "diverged":
                 break
         timings = {"solve": time.perf_counter() - begin}
