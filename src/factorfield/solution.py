@@ -24,10 +24,8 @@ from factorfield.files import metadata
 from factorfield.files.atomic import complete
 from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.model.representation import Representation
-from factorfield.posterior import windows as chain_posterior
-from factorfield.posterior.base import Posterior
-from factorfield.posterior.gaussian import GaussianPosterior
-from factorfield.posterior.sampled import SampledPosterior
+from factorfield.posterior.base import Estimate, Posterior
+from factorfield.posterior.reading import posterior_from_arrays
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import __version__, versions
 
@@ -88,7 +86,7 @@ class Solution:
         return self.posterior.correlation()
 
     @property
-    def parameters(self) -> dict[str, dict[str, Any]]:
+    def parameters(self) -> dict[str, Estimate]:
         """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %)."""
         return self.posterior.parameters()
 
@@ -283,13 +281,7 @@ def load(path: str | os.PathLike[str]) -> Solution:
         Representation.from_spec(json.loads(top.attrs["representation"]), arrays),
         json.loads(top.attrs["noise"]),
     )
-    posterior: Posterior
-    if "weight_draws" in arrays:
-        posterior = SampledPosterior(*described, arrays["weight_draws"])
-    elif "chain_edges" in arrays:
-        posterior = chain_posterior.from_arrays(*described, arrays)
-    else:
-        posterior = GaussianPosterior(*described, arrays["weight_mean"], arrays["weight_root"])
+    posterior = posterior_from_arrays(*described, arrays)
     status = Status(top.attrs["status"], top.attrs["status_help"])
     trace, timings, settings = (json.loads(top.attrs[key]) for key in ("trace", "timings", "settings"))
     told, made_by = (

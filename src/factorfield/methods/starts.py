@@ -6,8 +6,7 @@ A Gaussian belief has one mode. Where starts spread over the prior end at differ
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from scipy import special
 
 from factorfield.errors import AdviceWarning
 from factorfield.model.functions import coefficient_prior
+from factorfield.posterior.base import Estimate
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ def start_values(problem: Problem, count: int) -> list[dict[str, float]]:
     return starts
 
 
-def best_of(ends: Sequence[tuple[float, dict[str, dict[str, Any]]]], stacklevel: int) -> tuple[int, str]:
+def best_of(ends: Sequence[tuple[float, Mapping[str, Estimate]]], stacklevel: int) -> tuple[int, str]:
     """The most probable end of (negative log density, parameters), and what to say about the others."""
     usable = [merit if np.isfinite(merit) else np.inf for merit, _ in ends]
     best = int(np.argmin(usable))
