@@ -10,7 +10,7 @@ from typing import Any, overload
 from factorfield import methods
 from factorfield.errors import expected, recorded
 from factorfield.methods import Method
-from factorfield.methods.sites import needs_stand_ins, solve_with_stand_ins
+from factorfield.methods.sites import needs_sites, solve_with_sites
 from factorfield.model.model import Model, default_model
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
@@ -53,7 +53,7 @@ def solve(
     chosen = methods.get(name, **options) if isinstance(name, str) else name
     together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
-        if together and not any(needs_stand_ins(_problem_of(item)) for item in items):
+        if together and not any(needs_sites(_problem_of(item)) for item in items):
             with recorded() as told:  # which of them it is about, the methods do not say
                 found = together([_as_model(item, chosen, of_model) for item in items], report)
             solutions = [replace(solution, warnings=tuple(told)) for solution in found]
@@ -70,11 +70,11 @@ def _solve_one(item: Problem | Model, chosen: Method, report: Progress | None, o
     def run(problem: Problem | Model) -> Solution:
         return chosen.run(_as_model(problem, chosen, of_model), report)
 
-    if not needs_stand_ins(_problem_of(item)):
+    if not needs_sites(_problem_of(item)):
         return run(item)
     if isinstance(item, Model):
         raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")
-    return solve_with_stand_ins(item, run)
+    return solve_with_sites(item, run)
 
 
 def _suited(items: Sequence[Problem | Model]) -> str:
