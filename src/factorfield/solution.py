@@ -25,7 +25,8 @@ from factorfield.files.atomic import complete
 from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.model.representation import Representation
 from factorfield.posterior import windows as chain_posterior
-from factorfield.posterior.base import GaussianPosterior, Posterior
+from factorfield.posterior.base import Posterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.posterior.sampled import SampledPosterior
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import __version__, versions

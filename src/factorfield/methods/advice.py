@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import AdviceWarning
 from factorfield.model.functions import coefficient_prior
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Problem, Statement
 

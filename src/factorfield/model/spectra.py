@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from factorfield.model.activation import Activation
 from factorfield.model.spectrum import MOST, Spectrum, fit
 from factorfield.model.symbol import rates
-from factorfield.posterior.windows import Tail
+from factorfield.model.window import Tail
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
 

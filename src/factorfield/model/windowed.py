@@ -30,7 +30,7 @@ from factorfield.model.scales import condition_scale, field_scale, natural_size
 from factorfield.model.spectra import chosen_modes, spectra_of, tails_of
 from factorfield.model.spectrum import Spectrum
 from factorfield.model.symbol import rates
-from factorfield.posterior.windows import Tail, layout
+from factorfield.model.window import Tail, layout
 from factorfield.problem.consistency import check_orders
 from factorfield.problem.domain import TIME, Interval, Periodic
 from factorfield.problem.problem import Problem, Statement

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.latent import LatentRelation
-from factorfield.posterior.base import GaussianPosterior, Posterior
+from factorfield.posterior.base import Posterior
+from factorfield.posterior.gaussian import GaussianPosterior
 
 Array = NDArray[np.float64]
 BLOCK_BYTES = 1 << 23

@@ -20,8 +20,9 @@ from factorfield.methods.advice import (
 from factorfield.methods.chain.modes import LOST, last_modes
 from factorfield.methods.chain.rows import projected
 from factorfield.model.factors import FactorGroup
+from factorfield.model.window import layout
 from factorfield.model.windowed import Setup
-from factorfield.posterior.windows import ChainPosterior, layout
+from factorfield.posterior.windows import ChainPosterior
 
 Array = NDArray[np.float64]
 FREE = 0.5  # of the prior's standard deviation: a direction that is left with it

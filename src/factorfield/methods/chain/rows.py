@@ -14,8 +14,8 @@ from factorfield.model.factors import FactorGroup, build_group, linearise, times
 from factorfield.model.folding import measured
 from factorfield.model.grid import GridGroup, grid_group
 from factorfield.model.representation import Representation
+from factorfield.model.window import window_representation
 from factorfield.model.windowed import Setup, length_of, stands
-from factorfield.posterior.windows import window_representation
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Statement
 from factorfield.problem.relation import evaluate_coefficient

@@ -29,9 +29,9 @@ from factorfield.methods.chain.rows import (
 )  # fmt: skip
 from factorfield.methods.chain.truncation import bent, unfollowed
 from factorfield.model.factors import FactorGroup
+from factorfield.model.window import end_map, layout, window_representation
 from factorfield.model.windowed import Setup, length_of
 from factorfield.posterior.stored import StoredBeliefs
-from factorfield.posterior.windows import end_map, layout, window_representation
 from factorfield.problem.domain import TIME
 from factorfield.progress import Progress
 from factorfield.solution import Status

@@ -45,7 +45,7 @@ from factorfield.methods.joint.modes import richer
 from factorfield.methods.starts import best_of, start_values
 from factorfield.model.factors import Linearised
 from factorfield.model.model import Model, observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 

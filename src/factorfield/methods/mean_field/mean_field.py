@@ -20,7 +20,7 @@ from factorfield.methods.continuation import stages
 from factorfield.methods.mean_field.layout import Layout, lay_out
 from factorfield.model.activation import Variant
 from factorfield.model.model import Model, observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
