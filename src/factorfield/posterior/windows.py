@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.messages.links import Belief, Blocks, Inside, Message, Segment, inner
+from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment
+from factorfield.messages.path import smoothed
+from factorfield.messages.square_root import Belief, Message
 from factorfield.model.basis import Departure
 from factorfield.model.representation import Representation
 from factorfield.model.window import Tail, end_map, layout, window_representation
@@ -25,7 +27,11 @@ from factorfield.problem.domain import TIME
 Array = NDArray[np.float64]
 
 
-PLAIN = ("slope", "offset", "outside", "forward", "shift", "kick")  # arrays of a segment that are stored as they are
+# arrays of a segment by their names in files
+STORED = {
+    "slope": "slope", "offset": "offset", "outside": "end_noise", "forward": "transition", "shift": "shift",
+    "kick": "noise_root",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +49,7 @@ class ChainPosterior(Posterior):
         seen = self.seen(index)
         _, rest = layout(self.representation)
         inside = np.zeros((len(seen.mean), len(rest)))
-        inside[rest] = self.links[index].inside.dense()
+        inside[rest] = self.links[index].interior.dense()
         return replace(seen, root=np.column_stack([seen.root, inside]))
 
     def window_mean(self, index: int) -> Array:
@@ -52,7 +58,7 @@ class ChainPosterior(Posterior):
     def seen(self, index: int) -> GaussianPosterior:
         """The belief about a window's weights without the noise that stays inside it."""
         order = np.concatenate(layout(self.representation))
-        known = inner(self.starts[index], self.links[index], self.futures[index])
+        known = smoothed(self.starts[index], self.links[index], self.futures[index])
         mean, root = np.empty(len(order)), np.empty(known.root.shape)
         mean[order], root[order] = known.mean, known.root
         return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root)
@@ -100,12 +106,12 @@ class ChainPosterior(Posterior):
 
     def _inside_tables(self, link: Segment, name: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64], Array]]:
         """The noise inside, block by block as (space features, time features, table): once per link."""
-        if (id(link.inside), name) not in self._tables:
+        if (id(link.interior), name) not in self._tables:
             latent = self.representation.latents[name]
             across = latent.basis.size // latent.basis.families[TIME].size
             _, rest = layout(self.representation)
             tables = []
-            for part in link.inside.parts:
+            for part in link.interior.parts:
                 weights, block = rest[part.where], part.block
                 mine = (weights >= latent.block.start) & (weights < latent.block.stop)
                 power, place = np.divmod(weights[mine] - latent.start, across)
@@ -113,8 +119,8 @@ class ChainPosterior(Posterior):
                 table = np.zeros((len(powers), len(places), block.shape[1]))
                 table[np.searchsorted(powers, power), np.searchsorted(places, place)] = block[mine]
                 tables.append((places, powers, table))
-            self._tables[id(link.inside), name] = tables
-        return self._tables[id(link.inside), name]
+            self._tables[id(link.interior), name] = tables
+        return self._tables[id(link.interior), name]
 
     @cached_property
     def _tables(self) -> dict[tuple[int, str], Any]:
@@ -161,7 +167,7 @@ class ChainPosterior(Posterior):
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Any]:
         """Paths: the state at the start, then window by window what its end and the future allow."""
         width = len(self.starts[0].mean)
-        beliefs = [inner(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
+        beliefs = [smoothed(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
         given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
         order = np.concatenate(layout(self.representation))
         ends = [end_map(self._moved(index))[:, order] for index in range(len(self.links))]
@@ -178,7 +184,7 @@ class ChainPosterior(Posterior):
                 else:
                     drawn = belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
                     state, rest = drawn[:width], drawn[width:]
-                rest = rest + link.inside @ rng.standard_normal(len(rest))
+                rest = rest + link.interior @ rng.standard_normal(len(rest))
                 path.append((state, rest))
                 state = ends[index] @ np.concatenate([state, rest])
             yield path
@@ -213,10 +219,10 @@ class ChainPosterior(Posterior):
             packed = [_packed(message) for message in messages]
             stored[f"chain_{name}_rows"] = np.stack([rows for rows, _ in packed])
             stored[f"chain_{name}_target"] = np.stack([target for _, target in packed])
-        for name in PLAIN:
-            stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
+        for name, attribute in STORED.items():
+            stored[f"chain_{name}"] = np.stack([getattr(link, attribute) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
-            parts = link.inside.parts
+            parts = link.interior.parts
             stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
             stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
             stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
@@ -247,7 +253,7 @@ def _unpacked(rows: Array, target: Array) -> Message:
     return Message(rows[there], target[there])
 
 
-def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
+def _inside(stored: Mapping[str, Array], i: int) -> tuple[NoiseBlock, ...]:
     sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
     if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
         sizes = np.column_stack([sizes, np.zeros_like(sizes)])
@@ -257,7 +263,7 @@ def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
     held = stored.get(f"chain_inside_directions_{i}", np.zeros(0))
     directions = np.split(held, np.cumsum(rows * columns)[:-1])
     return tuple(
-        Inside(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
+        NoiseBlock(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
         for where, root, ways, size in zip(places, roots, directions, sizes, strict=True)
     )
 
@@ -268,8 +274,9 @@ def from_arrays(
     links = []
     for i in range(len(stored["chain_slope"])):
         message = _unpacked(stored["chain_message_rows"][i], stored["chain_message_target"][i])
-        inside = Blocks(stored["chain_slope"].shape[1], _inside(stored, i))
-        links.append(Segment(message=message, inside=inside, **{name: stored[f"chain_{name}"][i] for name in PLAIN}))
+        interior = InteriorNoise(stored["chain_slope"].shape[1], _inside(stored, i))
+        held = {attribute: stored[f"chain_{name}"][i] for name, attribute in STORED.items()}
+        links.append(Segment(message=message, interior=interior, **held))
     pairs = zip(stored["chain_future_rows"], stored["chain_future_target"], strict=True)
     space = problem.domain.space[0] if problem.domain.space else ""
     tails = {
