@@ -6,7 +6,6 @@ value's own stand-in out of that belief, and matches it anew.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -37,7 +36,7 @@ def solve_with_stand_ins(problem: Problem, run: Callable[[Problem], Solution]) -
         for index in special if round_ == 0 else ():
             statements[index] = _first(problem.statements[index])
         with overheard() as advice:  # passed on from the last round only
-            solution = run(_with(problem, statements))
+            solution = run(problem.with_statements(statements))
         moved = 0.0
         for index in special:
             mean, variance = _believed(solution, problem.statements[index])
@@ -52,12 +51,6 @@ def solve_with_stand_ins(problem: Problem, run: Callable[[Problem], Solution]) -
     text = f"stand-ins for the noise moved beliefs by {moved:.1e} standard deviations in round {round_ + 1}, the last"
     status = solution.status if solution.status == "diverged" else Status(word, text)
     return _described(problem, replace(solution, status=status))
-
-
-def _with(problem: Problem, statements: list[Statement]) -> Problem:
-    changed = copy.copy(problem)
-    changed.statements = tuple(statements)
-    return changed
 
 
 def _first(statement: Statement) -> Statement:
