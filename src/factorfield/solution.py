@@ -121,12 +121,8 @@ class Solution:
                 f"one by {self.settings.get('method', 'another method')}, made elsewhere or without windows",
                 "ff.solve with all conditions",
             )  # fmt: skip
-        known = self.problem
         added = list(more) if isinstance(more, Sequence) else [more]
-        problem = Problem(
-            known.equations, known.domain, known.parameters, [*known.conditions, *added],
-            truth=known.truth, stored=known.stored, name=known.name, units=known.units,
-        )  # fmt: skip
+        problem = self.problem.replace(conditions=[*self.problem.conditions, *added])
         with recorded() as advice:
             solution = self.resume(problem)
         return replace(solution, warnings=tuple(advice))

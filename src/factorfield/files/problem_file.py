@@ -10,7 +10,7 @@ import json
 import os
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,11 +28,11 @@ from factorfield.problem.noise import StudentT
 from factorfield.problem.parsing import names_in, parse_sides
 from factorfield.problem.problem import Problem, checked_parameters
 from factorfield.problem.relation import find_fields
-from factorfield.problem.units import checked_units
 
 LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
 MOST_BLAMED = 50  # conditions that are tried one by one to find the one at fault
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
+Piece = tuple[schemas.Path, int, Mapping[str, str]]  # a place in the file, the conditions up to it, and units
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,7 @@ def with_numbers(file: ProblemFile, numbers: Mapping[str, Any]) -> ProblemFile:
             raise expected(f"--set of a parameter of {problem.name}", name, nearest(name, problem.parameters))
     if not numbers:
         return file
-    parameters = {**problem.parameters, **numbers}
-    changed = Problem(
-        problem.equations, problem.domain, parameters, problem.conditions, name=problem.name, units=problem.units
-    )
-    return replace(file, problem=changed)
+    return replace(file, problem=problem.replace(parameters={**problem.parameters, **numbers}))
 
 
 def parse_problem(text: str, source: Path, allow_outside: bool = False) -> ProblemFile:
@@ -140,9 +136,6 @@ class _Reader:
         parameters = self._parameters(domain)
         conditions = self._conditions(domain, parameters, equations)
         problem = self._problem(equations, domain, parameters, conditions, name)
-        for key, unit in self.document.get("units", {}).items():
-            with self.at("units", key):
-                problem.units |= checked_units({key: unit}, problem.names)
         method = dict(self.document.get("method", {}))
         chosen = method.pop("name", None)
         if chosen == "chain" and "model" in self.document:
@@ -279,25 +272,30 @@ class _Reader:
         self, equations: list[Equation], domain: Domain, parameters: dict[str, Any],
         conditions: list[tuple[schemas.Path, Condition]], name: str,
     ) -> Problem:  # fmt: skip
-        def build(count: int) -> Problem:
-            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], name=name)
+        def build(count: int, units: Mapping[str, str]) -> Problem:
+            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], name=name, units=units)
 
+        units = self.document.get("units", {})
         try:
-            return build(len(conditions))
+            return build(len(conditions), units)
         except ProblemError as problem:
-            raise self.placed(problem, self._blamed(str(problem), build, conditions)) from None
+            pieces: list[Piece] = [(("equation",), 0, {})]
+            pieces += [(path, index + 1, {}) for index, (path, _) in enumerate(conditions[:MOST_BLAMED])]
+            pieces += [(("units", key), 0, {key: unit}) for key, unit in units.items()]
+            raise self.placed(problem, _blamed(str(problem), build, pieces)) from None
 
-    def _blamed(self, message: str, build: Any, conditions: list[tuple[schemas.Path, Condition]]) -> schemas.Path:
-        """The first piece with which a problem fails as the whole does."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for count in range(min(len(conditions), MOST_BLAMED) + 1):
-                try:
-                    build(count)
-                except ProblemError as problem:
-                    if str(problem) == message:
-                        return conditions[count - 1][0] if count else ("equation",)
-        return ("equation",)
+
+def _blamed(message: str, build: Callable[[int, Mapping[str, str]], Problem], pieces: list[Piece]) -> schemas.Path:
+    """The first piece with which a problem fails as the whole does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for path, count, units in pieces:
+            try:
+                build(count, units)
+            except ProblemError as problem:
+                if str(problem) == message:
+                    return path
+    return ("equation",)
 
 
 def _grid(entry: Mapping[str, Any]) -> Table:

@@ -7,7 +7,6 @@ tilted moments, problem/noise.py) and updates the site so that cavity times site
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -38,7 +37,7 @@ def solve_with_sites(problem: Problem, run: Callable[[Problem], Solution]) -> So
     last: dict[int, Array] = {}
     for round_ in range(ROUNDS):
         with overheard() as advice:  # passed on from the last round only
-            solution = run(_with(problem, statements))
+            solution = run(problem.with_statements(statements))
         moved = 0.0
         for index in not_gaussian:
             mean, variance = _marginal(solution, problem.statements[index])
@@ -53,12 +52,6 @@ def solve_with_sites(problem: Problem, run: Callable[[Problem], Solution]) -> So
     text = f"sites of the noise moved beliefs by {moved:.1e} standard deviations in round {round_ + 1}, the last"
     status = solution.status if solution.status == "diverged" else Status(word, text)
     return _described(problem, replace(solution, status=status))
-
-
-def _with(problem: Problem, statements: list[Statement]) -> Problem:
-    changed = copy.copy(problem)
-    changed.statements = tuple(statements)
-    return changed
 
 
 def _first_site(statement: Statement) -> Statement:

@@ -18,11 +18,11 @@ from scipy import linalg
 
 from factorfield.errors import expected
 from factorfield.messages.gaussian import LOG_TWO_PI
-from factorfield.model.basis import Orders, Tensor
+from factorfield.model.basis import Tensor
 from factorfield.model.latent import Functional, LatentRelation
 from factorfield.model.representation import Representation
 from factorfield.problem.coefficients import located
-from factorfield.problem.domain import Points
+from factorfield.problem.domain import Orders, Points
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.stencil import Stencil, shifted
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.messages.links import triangle
+from factorfield.messages.triangular import triangle
 from factorfield.model.factors import ROWS_PER_BLOCK, FactorGroup, build_group, linearise
 from factorfield.model.latent import LatentRelation
 from factorfield.model.representation import Representation

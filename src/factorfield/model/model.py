@@ -127,7 +127,8 @@ def default_model(
     scale = field_scale(problem)
     given = checked_counts(modes, problem, "modes")
     chosen = _chosen_modes(problem, given)
-    check_orders(problem, {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)})
+    intervals = {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)}
+    check_orders(problem.statements, intervals)
     families = {name: family_for(problem.domain[name], chosen[name]) for name in problem.domain.names}
     sizes = {name: family.size for name, family in families.items()}
     points = {**{name: 2 * n for name, n in sizes.items()}, **checked_counts(collocation, problem, "collocation")}

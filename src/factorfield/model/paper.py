@@ -157,7 +157,7 @@ def _thinned(data: Statement, labels: int) -> Statement:
     step = max(1, len(data.target) // labels)
     assert data.points is not None
     points = {name: x[::step] for name, x in data.points.items()}
-    return Statement(data.name, data.relation, points, None, data.target[::step], data.sigma)
+    return Statement(data.name, data.kind, data.relation, points, None, data.target[::step], data.sigma)
 
 
 def _modes(

@@ -134,7 +134,7 @@ def set_up(problem: Problem, degree: int | None, modes: Mapping[str, int] | None
         coupled = int(np.clip(MOST_WEIGHTS // across - 1, DEGREE_LEAST, DEGREE_COUPLED))
         degree = DEGREE_LINEAR if linear and activation.name == "identity" else coupled
     intervals = {name: n for name, n in counts.items() if isinstance(problem.domain[name], Interval)}
-    check_orders(problem, {**intervals, TIME: degree})
+    check_orders(problem.statements, {**intervals, TIME: degree})
     horizon = problem.domain[TIME]
     orders = {name: _time_order(problem, name) for name in problem.fields}
     parts = []

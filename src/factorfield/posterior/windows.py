@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.messages.links import Belief, Blocks, Inside, Message, Segment, inner
+from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment
+from factorfield.messages.path import smoothed
+from factorfield.messages.square_root import Belief, Message
 from factorfield.model.basis import Departure, Orders
 from factorfield.model.representation import Representation
 from factorfield.model.window import Tail, end_map, layout, window_representation
@@ -24,10 +26,14 @@ from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
-PLAIN = ("slope", "offset", "outside", "forward", "shift", "kick")  # arrays of a segment that are stored as they are
+# arrays of a segment by their names in files
+STORED = {
+    "slope": "slope", "offset": "offset", "outside": "end_noise", "forward": "transition", "shift": "shift",
+    "kick": "noise_root",
+}  # fmt: skip
 
 
-class InsideTable(NamedTuple):
+class InteriorTable(NamedTuple):
     """A block of the noise inside a window: what each of its noises does to which features of space and time."""
 
     places: NDArray[np.int64]
@@ -52,7 +58,7 @@ class ChainPosterior(Posterior):
         seen = self.seen(index)
         _, rest = layout(self.representation)
         inside = np.zeros((len(seen.mean), len(rest)))
-        inside[rest] = self.links[index].inside.dense()
+        inside[rest] = self.links[index].interior.dense()
         return replace(seen, root=np.column_stack([seen.root, inside]))
 
     def window_mean(self, index: int) -> Array:
@@ -61,7 +67,7 @@ class ChainPosterior(Posterior):
     def seen(self, index: int) -> GaussianPosterior:
         """The belief about a window's weights without the noise that stays inside it."""
         order = np.concatenate(layout(self.representation))
-        known = inner(self.starts[index], self.links[index], self.futures[index])
+        known = smoothed(self.starts[index], self.links[index], self.futures[index])
         mean, root = np.empty(len(order)), np.empty(known.root.shape)
         mean[order], root[order] = known.mean, known.root
         return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root)
@@ -69,12 +75,12 @@ class ChainPosterior(Posterior):
     def _moved(self, index: int) -> Representation:
         return window_representation(self.representation, self.edges[index], self.edges[index + 1])
 
-    def _add_inside(
+    def _add_interior(
         self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
     ) -> None:
         """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives, block by block."""
         representation = self._moved(index)
-        roots = [self._inside_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
+        roots = [self._interior_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
         for a, (first, orders_a) in enumerate(atoms):
             for b, (second, orders_b) in enumerate(atoms[: a + 1]):
                 if roots[a] is None or roots[b] is None:
@@ -94,7 +100,7 @@ class ChainPosterior(Posterior):
                 if a != b:
                     covariance[b, a] += added
 
-    def _inside_roots(
+    def _interior_roots(
         self, index: int, representation: Representation, name: str, orders: Orders, grid: Mapping[str, Array]
     ) -> list[tuple[NDArray[np.int64], Array]] | None:
         """Per block of the noise inside: which space features it moves, and how, (times, features, noises)."""
@@ -104,29 +110,29 @@ class ChainPosterior(Posterior):
         shape = basis.families[TIME](grid[TIME], dict(orders).get(TIME, 0))
         return [
             (places, np.tensordot(shape[:, powers], block, 1))
-            for places, powers, block in self._inside_tables(self.links[index], name)
+            for places, powers, block in self._interior_tables(self.links[index], name)
         ]
 
-    def _inside_tables(self, link: Segment, name: str) -> list[InsideTable]:
+    def _interior_tables(self, link: Segment, name: str) -> list[InteriorTable]:
         """The noise inside, block by block; made once per link."""
-        if (id(link.inside), name) not in self._tables:
+        if (id(link.interior), name) not in self._tables:
             latent = self.representation.latents[name]
             across = latent.basis.size // latent.basis.families[TIME].size
             _, rest = layout(self.representation)
             tables = []
-            for part in link.inside.parts:
+            for part in link.interior.parts:
                 weights, block = rest[part.where], part.block
                 mine = (weights >= latent.block.start) & (weights < latent.block.stop)
                 power, place = np.divmod(weights[mine] - latent.start, across)
                 powers, places = np.unique(power), np.unique(place)
                 table = np.zeros((len(powers), len(places), block.shape[1]))
                 table[np.searchsorted(powers, power), np.searchsorted(places, place)] = block[mine]
-                tables.append(InsideTable(places, powers, table))
-            self._tables[id(link.inside), name] = tables
-        return self._tables[id(link.inside), name]
+                tables.append(InteriorTable(places, powers, table))
+            self._tables[id(link.interior), name] = tables
+        return self._tables[id(link.interior), name]
 
     @cached_property
-    def _tables(self) -> dict[tuple[int, str], list[InsideTable]]:
+    def _tables(self) -> dict[tuple[int, str], list[InteriorTable]]:
         return {}
 
     @property
@@ -158,7 +164,7 @@ class ChainPosterior(Posterior):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
             own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
-            self._add_inside(own, int(index), atoms, part, points)
+            self._add_interior(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
         for a, (name, orders) in enumerate(atoms):
@@ -170,7 +176,7 @@ class ChainPosterior(Posterior):
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
         width = len(self.starts[0].mean)
-        beliefs = [inner(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
+        beliefs = [smoothed(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
         given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
         order = np.concatenate(layout(self.representation))
         ends = [end_map(self._moved(index))[:, order] for index in range(len(self.links))]
@@ -187,7 +193,7 @@ class ChainPosterior(Posterior):
                 else:
                     drawn = belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
                     state, rest = drawn[:width], drawn[width:]
-                rest = rest + link.inside @ rng.standard_normal(len(rest))
+                rest = rest + link.interior @ rng.standard_normal(len(rest))
                 whole = np.concatenate([state, rest])
                 path[index, order] = whole
                 state = ends[index] @ whole
@@ -221,10 +227,10 @@ class ChainPosterior(Posterior):
             packed = [_packed(message) for message in messages]
             stored[f"chain_{name}_rows"] = np.stack([rows for rows, _ in packed])
             stored[f"chain_{name}_target"] = np.stack([target for _, target in packed])
-        for name in PLAIN:
-            stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
+        for name, attribute in STORED.items():
+            stored[f"chain_{name}"] = np.stack([getattr(link, attribute) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
-            parts = link.inside.parts
+            parts = link.interior.parts
             stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
             stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
             stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
@@ -240,9 +246,9 @@ class ChainPosterior(Posterior):
         links = []
         for i in range(len(arrays["chain_slope"])):
             message = _unpacked(arrays["chain_message_rows"][i], arrays["chain_message_target"][i])
-            inside = Blocks(arrays["chain_slope"].shape[1], _inside(arrays, i))
-            plain = {name: arrays[f"chain_{name}"][i] for name in PLAIN}
-            links.append(Segment(message=message, inside=inside, **plain))
+            interior = InteriorNoise(arrays["chain_slope"].shape[1], _interior_blocks(arrays, i))
+            held = {attribute: arrays[f"chain_{name}"][i] for name, attribute in STORED.items()}
+            links.append(Segment(message=message, interior=interior, **held))
         pairs = zip(arrays["chain_future_rows"], arrays["chain_future_target"], strict=True)
         space = problem.domain.space[0] if problem.domain.space else ""
         tails = {
@@ -279,7 +285,7 @@ def _unpacked(rows: Array, target: Array) -> Message:
     return Message(rows[there], target[there])
 
 
-def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
+def _interior_blocks(stored: Mapping[str, Array], i: int) -> tuple[NoiseBlock, ...]:
     sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
     if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
         sizes = np.column_stack([sizes, np.zeros_like(sizes)])
@@ -289,6 +295,6 @@ def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
     held = stored.get(f"chain_inside_directions_{i}", np.zeros(0))
     directions = np.split(held, np.cumsum(rows * columns)[:-1])
     return tuple(
-        Inside(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
+        NoiseBlock(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
         for where, root, ways, size in zip(places, roots, directions, sizes, strict=True)
     )

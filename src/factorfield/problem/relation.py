@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected, nearest
-from factorfield.model.basis import Orders
 from factorfield.problem.coefficients import Table, located
+from factorfield.problem.domain import Orders
 from factorfield.problem.parsing import RESERVED, names_in, parse_sides, to_sympy
 
 if TYPE_CHECKING:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import ProblemError, expected
-from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank, SquareRoot
+from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank
+from factorfield.messages.square_root import Message
+from factorfield.messages.triangular import triangle
 from factorfield.model.factors import FactorGroup, Linearised, linearise, times, transposed_times
 from factorfield.model.model import Model
 
 Array = NDArray[np.float64]
-Belief = Dense | SquareRoot | LowRank
+Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
 ROWS_PER_BLOCK = 512  # a block of rows should stay in cache between being formed and being multiplied
 SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
 
@@ -33,14 +35,14 @@ def negative_log_joint(model: Model, position: Array) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-def divergence(new: Belief, old: Belief) -> float:
+def divergence(new: Gaussian, old: Gaussian) -> float:
     """KL(new || old)."""
     ratio = old.stretch(new.root)
     gap = new.log_determinant - old.log_determinant
     return 0.5 * (float(np.sum(np.square(ratio))) - len(ratio) + quadratic(old, new.mean - old.mean) + gap)
 
 
-def quadratic(belief: Belief, step: Array) -> float:
+def quadratic(belief: Gaussian, step: Array) -> float:
     """step' precision step."""
     half = belief.stretch(step[:, None])
     return float(np.sum(half**2))
@@ -74,7 +76,7 @@ def starting_lines(model: Model) -> list[Linearised]:
     return lines
 
 
-def lines_under(model: Model, belief: Belief) -> list[Linearised]:
+def lines_under(model: Model, belief: Gaussian) -> list[Linearised]:
     """The best line of every factor under the belief."""
     weights = unwhitened(model, belief.mean)
     lines = []
@@ -84,7 +86,7 @@ def lines_under(model: Model, belief: Belief) -> list[Linearised]:
     return lines
 
 
-def functional_covariance(group: FactorGroup, sd: Array, belief: Belief) -> Array:
+def functional_covariance(group: FactorGroup, sd: Array, belief: Gaussian) -> Array:
     """Covariance (N, J, J) of a group's functionals: rows times the inverse of the belief's triangular factor."""
     count = len(group.rows)
     covariance = np.empty((group.count, count, count))
@@ -107,7 +109,7 @@ def functional_covariance(group: FactorGroup, sd: Array, belief: Belief) -> Arra
     return covariance
 
 
-def _spread(belief: Belief, rows: Array, block: slice, sd: Array) -> Array:
+def _spread(belief: Gaussian, rows: Array, block: slice, sd: Array) -> Array:
     """X (weights, rows) with X'X = covariance of the rows."""
     if block.stop - block.start == len(sd):
         scaled = rows if np.all(sd == 1.0) else rows * sd
@@ -117,7 +119,7 @@ def _spread(belief: Belief, rows: Array, block: slice, sd: Array) -> Array:
     return belief.whiten(scaled.T)
 
 
-def free_energy(model: Model, belief: Belief, lines: Sequence[Linearised]) -> float:
+def free_energy(model: Model, belief: Gaussian, lines: Sequence[Linearised]) -> float:
     """F(q) = E_q[-log joint] - entropy(q), from the first two moments of every factor's relation."""
     size = model.size
     trace = float(np.sum(belief.variance))
@@ -129,13 +131,13 @@ def free_energy(model: Model, belief: Belief, lines: Sequence[Linearised]) -> fl
     return total if math.isfinite(total) else math.inf
 
 
-def between(old: Belief, new: Belief, length: float) -> Dense:
+def between(old: Gaussian, new: Gaussian, length: float) -> Dense:
     """Part of the way from one belief to another in natural parameters."""
     a, b = old.dense(), new.dense()
     return Dense((1.0 - length) * a.precision + length * b.precision, (1.0 - length) * a.shift + length * b.shift)
 
 
-def sampled_change(model: Model, belief: Belief, lines: Sequence[Linearised], position: Array) -> float:
+def sampled_change(model: Model, belief: Gaussian, lines: Sequence[Linearised], position: Array) -> float:
     """An upper estimate of KL(next || belief), next being the belief from the best lines under this one.
 
     With D the change of the whitened rows and h that of the gradient at the mean, both measured in the belief's own
@@ -164,8 +166,8 @@ def sampled_change(model: Model, belief: Belief, lines: Sequence[Linearised], po
 
 
 def condition(
-    model: Model, lines: Sequence[Linearised], position: Array, largest_condition: float, known: Belief | None = None
-) -> Belief:
+    model: Model, lines: Sequence[Linearised], position: Array, largest_condition: float, known: Gaussian | None = None
+) -> Gaussian:
     """The belief over whitened weights given linearised factors.
 
     Through the factors' own space where they are fewer than the weights; else by Cholesky of the summed information,
@@ -195,9 +197,9 @@ def condition(
         belief = Dense(precision, shift)
         belief.__dict__.update(cholesky=factor, rcond=rcond)  # the cached property, already at hand
         return belief
-    root = SquareRoot(np.eye(size), np.zeros(size))
+    root = Message(np.eye(size), np.zeros(size))
     for rows, target in whitened_blocks(model, lines, position, max(ROWS_PER_BLOCK, size)):
-        root = root * SquareRoot(rows, target)
+        root = root * Message(rows, target)
     return root
 
 
@@ -228,7 +230,7 @@ def whitened_blocks(
 def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position: Array) -> tuple[Array, Array]:
     assert group.shared is not None
     parts = group.combined(slopes)
-    triangular = np.triu(linalg.lapack.dgeqrf(np.column_stack([*parts.values(), gap]))[0])  # LAPACK stores Q below
+    triangular = triangle(np.column_stack([*parts.values(), gap]))
     width, height = triangular.shape[1] - 1, min(triangular.shape[1] - 1, len(triangular))
     rows = np.zeros((height, len(sd)))
     for index, (low, high) in enumerate(parts):
@@ -237,7 +239,7 @@ def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position:
     return rows, triangular[:height, width] + times(rows, position)
 
 
-def laplace_evidence(model: Model, belief: Belief) -> float:
+def laplace_evidence(model: Model, belief: Gaussian) -> float:
     """log p(all factors): log joint at the mean + P/2 log 2 pi - 1/2 log det precision; exact for linear models."""
     whitening = float(np.sum(np.log(model.prior.std)))
     level = model.log_joint(unwhitened(model, belief.mean)) + whitening

@@ -27,7 +27,7 @@ from factorfield.messages.gaussian import Diagonal
 from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
 from factorfield.methods.continuation import stages
 from factorfield.methods.joint.belief import (
-    Belief,
+    Gaussian,
     between,
     condition,
     divergence,
@@ -143,7 +143,7 @@ class Joint:
         """The KL between successive beliefs, over all weights together, at which posterior linearisation stops."""
         return self.tolerance * max(10.0, 0.02 * model.size)
 
-    def _iterate(self, model: Model, trace: dict[str, Any], progress: Progress | None) -> tuple[Belief, Status]:
+    def _iterate(self, model: Model, trace: dict[str, Any], progress: Progress | None) -> tuple[Gaussian, Status]:
         position, passes = np.zeros(model.size), stages(model, self.continuation)
         start: list[Linearised] | None = starting_lines(passes[0])
         if self.start is not None:
@@ -168,7 +168,7 @@ class Joint:
     def _descend(
         self, model: Model, position: Array, start: list[Linearised] | None, trace: dict[str, Any],
         progress: Progress | None, tolerance: float, refining: bool,
-    ) -> tuple[Belief, bool]:  # fmt: skip
+    ) -> tuple[Gaussian, bool]:  # fmt: skip
         """Gauss-Newton on the negative log joint from a position in whitened weights."""
         merit = negative_log_joint(model, position)
         for _ in range(self.iterations):
@@ -200,8 +200,8 @@ class Joint:
         return belief, False
 
     def _refine(
-        self, model: Model, belief: Belief, trace: dict[str, Any], progress: Progress | None
-    ) -> tuple[Belief, bool]:
+        self, model: Model, belief: Gaussian, trace: dict[str, Any], progress: Progress | None
+    ) -> tuple[Gaussian, bool]:
         """Posterior linearisation from a belief, accepted only while the free energy falls."""
         lines = lines_under(model, belief)
         merit = free_energy(model, belief, lines)
@@ -240,7 +240,7 @@ def Laplace(**options: Any) -> Joint:
 # -- what a user should know
 
 
-def advise(model: Model, belief: Belief, posterior: GaussianPosterior) -> None:
+def advise(model: Model, belief: Gaussian, posterior: GaussianPosterior) -> None:
     """Warn of directions that neither data nor equation settled, and of groups that contradict the rest."""
     if model.settings.get("model") == "paper":  # the paper's protocol leaves both as they are
         return
