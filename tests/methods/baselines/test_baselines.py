@@ -78,7 +78,7 @@ def test_the_log_joint_in_jax_is_the_models_and_its_gradient_the_finite_differen
         facts = jax.tree.map(lambda a: a[0], batch.facts())
 
         def value(w: Any) -> tuple[float, np.ndarray]:
-            level, gradient = log_joint(batch.shapes, batch.designs, facts, batch.prior, w)
+            level, gradient = log_joint(batch.shapes, batch.shared, facts, w)
             return float(level), np.asarray(gradient)
 
         level, gradient = value(weights)
@@ -158,7 +158,7 @@ def test_groups_with_one_relation_share_one_mean_in_the_pinn_loss() -> None:
     ((_, batch),) = batches([model])
     with double_precision() as jax:
         facts = jax.tree.map(lambda a: a[0], batch.facts())
-        loss = float(mean_squares(batch.shapes)(weights, None, (batch.designs, batch.prior), facts)[0])
+        loss = float(mean_squares(batch.shapes)((weights,), jax.random.key(0), batch.shared, facts)[0])
     squares = {}
     for group in model.groups:
         value = group.relation.value(group.project(weights), group.parameters, group.points)
