@@ -55,7 +55,7 @@ def shifted(points: Points, shift: Mapping[str, Any]) -> dict[str, Array]:
     return {name: x + shift[name] if name in shift else x for name, x in points.items()}
 
 
-def part(stencil: Stencil, chosen: Any) -> Stencil:
+def part_of(stencil: Stencil, chosen: Any) -> Stencil:
     """The stencil of some of the points."""
     return tuple(
         ({name: s[chosen] if np.ndim(s) else s for name, s in shift.items()}, weight) for shift, weight in stencil
