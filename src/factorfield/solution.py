@@ -1,15 +1,8 @@
-"""Solution: a posterior with its status, trace, timings and settings; written and read without pickle.
-
-The file is NetCDF: the field's mean and std on a grid at the top for any viewer, the posterior in the group
-`posterior`, descriptions as JSON text. Files carry a format version from the first day.
-"""
+"""Solution: a posterior with its status, trace, timings and settings; saved to a file and loaded from it."""
 
 from __future__ import annotations
 
-import errno
-import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,27 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield import threads
-from factorfield.errors import ProblemError, expected, recorded
-from factorfield.files import metadata
-from factorfield.files.atomic import complete
-from factorfield.files.description import problem_from_spec, problem_spec
-from factorfield.model.representation import Representation
-from factorfield.posterior import windows as chain_posterior
+from factorfield.errors import expected, recorded
+from factorfield.files import results
 from factorfield.posterior.base import Posterior
-from factorfield.posterior.gaussian import GaussianPosterior
-from factorfield.posterior.sampled import SampledPosterior
 from factorfield.problem.problem import Condition, Problem
-from factorfield.version import __version__, versions
+from factorfield.version import versions
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
-FORMAT_VERSION = 2  # files of version 1 are read too
-SMALLER = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless
-MANY = 0.75  # numbers that are not zero: above this share compression costs time and saves nothing
-RESULT_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5")
-OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 HELP = {
     "converged": "the method met its own criterion",
     "max-iterations": "the iteration limit came first: usable, but allow more iterations if the trace still moves",
@@ -140,157 +122,17 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to `path` (NetCDF); the file appears complete or not at all."""
-        target = check_result(path)
-        with complete(target) as part:
-            _write(self, part)
-        return target
-
-
-def check_result(path: str | os.PathLike[str]) -> Path:
-    """Refuse a result that cannot be written, or whose name says that it is something else: a problem file, a table."""
-    target = Path(path)
-    if target.suffix.lower() not in RESULT_ENDINGS and not target.is_dir():
-        known = ", ".join(RESULT_ENDINGS)
-        raise expected(f"a result file ending in one of {known}", target.name, f"{target.stem or 'run'}.nc")
-    return check_writable(target)
-
-
-def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Refuse an output path that cannot be written - before a solve, not after it."""
-    target = Path(path).expanduser()
-    parent = target.parent
-    if not parent.is_dir():
-        raise expected("an output path in an existing folder", str(target), f"mkdir -p {parent}")
-    if target.is_dir():
-        raise expected("a file to write", f"the folder {target}", f"{target / 'run.nc'}")
-    try:  # permissions, read-only file systems and special folders all show in the attempt
-        handle, probe = tempfile.mkstemp(dir=parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
-        os.unlink(probe)
-    except OSError as problem:
-        raise expected(
-            "an output path that may be written", f"{target} ({problem.strerror})", "another folder"
-        ) from None
-    return target
-
-
-def _write(solution: Solution, path: Path) -> None:
-    import xarray as xr
-
-    posterior = solution.posterior
-    forms, arrays = posterior.representation.spec()
-    problem, columns = problem_spec(posterior.problem)
-    field = posterior.predict(solution.default_grid())
-    field.attrs |= {
-        **metadata.provenance(posterior.problem, solution.settings, solution.versions),
-        "format_version": FORMAT_VERSION,
-        "status": str(solution.status),
-        "status_help": solution.status.help,
-        "problem": json.dumps(problem),
-        "representation": json.dumps(forms),
-        "noise": json.dumps(dict(posterior.noise)),
-        "trace": _json(solution.trace),
-        "timings": _json(solution.timings),
-        "settings": _json(solution.settings),
-        "versions": _json(solution.versions),
-    }
-    if solution.warnings is not None:
-        field.attrs["warnings"] = json.dumps(solution.warnings)
-    stored = {key: (_own_dims(key, values), values) for key, values in {**arrays, **posterior.arrays()}.items()}
-    stored |= {key: (_column_dims(key, values), values) for key, values in columns.items()}
-    for key, values in (("truth", posterior.problem.truth), ("stored", posterior.problem.stored)):
-        if values is not None:
-            field[key] = values
-    field = metadata.described(metadata.with_coefficients(field, posterior), posterior.problem)
-    posterior_group = xr.Dataset(stored)
-    encoding = {
-        key: SMALLER for key, (_, values) in stored.items() if np.count_nonzero(values) < MANY * np.size(values)
-    }
-    _reserve(path, field.nbytes + posterior_group.nbytes)
-    try:
-        field.to_netcdf(path, engine="h5netcdf", mode="w")
-        posterior_group.to_netcdf(path, engine="h5netcdf", mode="a", group="posterior", encoding=encoding)
-    except RuntimeError as problem:  # HDF5's word for a disk that filled up meanwhile
-        raise OSError(errno.EIO, "writing failed", str(path)) from problem
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Ask for the space first: HDF5 does not survive a disk that is full, or a limit, in the middle of a file."""
-    if not hasattr(os, "posix_fallocate"):
-        return
-    with open(path, "wb") as file:
-        try:
-            os.posix_fallocate(file.fileno(), 0, size + OVERHEAD)
-        except OSError as problem:
-            if problem.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-                raise OSError(problem.errno, problem.strerror, path.name) from None
-
-
-def _own_dims(name: str, values: Array) -> tuple[str, ...]:
-    return tuple(f"{name}_{axis}" for axis in range(np.ndim(values)))
-
-
-def _column_dims(name: str, values: Array) -> tuple[str, ...]:
-    """Columns of the same measurements share one dimension, so that a reader may treat them as a table."""
-    condition = name.partition("_")[0]
-    shared = name.startswith("condition") and np.ndim(values) == 1 and np.size(values) > 1
-    return (f"{condition}_point",) if shared else _own_dims(name, values)
-
-
-def _json(values: Mapping[str, Any]) -> str:
-    def plain(value: Any) -> Any:
-        if isinstance(value, np.ndarray | np.generic):
-            return value.tolist()
-        raise TypeError(f"cannot store {type(value).__name__}")
-
-    return json.dumps(dict(values), default=plain)
+        result = results.Result(
+            self.posterior, str(self.status), self.status.help, self.trace, self.timings, self.settings, self.versions,
+            self.warnings,
+        )  # fmt: skip
+        return results.write(result, self.default_grid(), path)
 
 
 def load(path: str | os.PathLike[str]) -> Solution:
     """Read a solution back; it predicts exactly what the saved one did."""
-    import xarray as xr
-
-    source = Path(path).expanduser()
-    if source.suffix.lower() == ".toml":
-        attempt = f"factorfield solve {path} --out {source.with_suffix('.nc').name}"
-        raise expected("a file written by solution.save", f"the problem file {source.name}", attempt)
-    if not source.is_file():
-        raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
-    try:
-        with open(source, "rb") as file:  # opened once: another process may put a new file into its place meanwhile
-            # units are for readers: a time axis in "days" stays the numbers that were solved with
-            with xr.open_dataset(file, engine="h5netcdf", decode_times=False) as opened:
-                top = opened.load()
-            with xr.open_dataset(file, engine="h5netcdf", group="posterior") as opened:
-                stored = opened.load()
-        version = int(top.attrs["format_version"])
-    except (OSError, KeyError, ValueError) as problem:
-        raise expected(
-            "a file written by solution.save", f"{source.name} ({type(problem).__name__})", "saving it again"
-        ) from None
-    if version > FORMAT_VERSION:
-        raise ProblemError(
-            f"expected format version up to {FORMAT_VERSION}, received {version}; try a newer factorfield "
-            f"(this is {__version__})"
-        )
-    arrays = {str(key): np.asarray(values) for key, values in stored.data_vars.items()}
-    described = (
-        problem_from_spec(json.loads(top.attrs["problem"]), arrays, top.get("truth"), top.get("stored")),
-        Representation.from_spec(json.loads(top.attrs["representation"]), arrays),
-        json.loads(top.attrs["noise"]),
-    )
-    posterior: Posterior
-    if "weight_draws" in arrays:
-        posterior = SampledPosterior(*described, arrays["weight_draws"])
-    elif "chain_edges" in arrays:
-        posterior = chain_posterior.from_arrays(*described, arrays)
-    else:
-        posterior = GaussianPosterior(*described, arrays["weight_mean"], arrays["weight_root"])
-    status = Status(top.attrs["status"], top.attrs["status_help"])
-    trace, timings, settings = (json.loads(top.attrs[key]) for key in ("trace", "timings", "settings"))
-    told, made_by = (
-        json.loads(top.attrs.get(key, missing)) for key, missing in (("warnings", "null"), ("versions", "{}"))
-    )
+    found = results.read(path)
     return Solution(
-        posterior, status, trace, timings, settings, None, None if told is None else tuple(told), made_by
+        found.posterior, Status(found.status, found.status_help), found.trace, found.timings, found.settings,
+        warnings=found.warnings, versions=found.versions,
     )  # fmt: skip
