@@ -19,8 +19,9 @@ from factorfield.solution import Solution
 
 @overload
 def solve(
-    problem: Problem | Model, method: str | Method | None = ..., progress: Any = ..., *, adapt: bool = ..., **options: Any
-) -> Solution: ...
+    problem: Problem | Model, method: str | Method | None = ..., progress: Any = ..., *, adapt: bool = ...,
+    **options: Any,
+) -> Solution: ...  # fmt: skip
 @overload
 def solve(
     problem: Sequence[Problem | Model], method: str | Method | None = ..., progress: Any = ..., *, adapt: bool = ...,

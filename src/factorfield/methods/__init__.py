@@ -111,10 +111,11 @@ def _check_options(name: str, known: Mapping[str, Any], options: Mapping[str, An
         kind: Any = numbers.Integral if isinstance(usual, int) else numbers.Real if isinstance(usual, float) else None
         plain = isinstance(value, str | bool | numbers.Real)
         strange = plain and usual is not None and not isinstance(value, type(usual))
-        odd = isinstance(value, bool) != isinstance(usual, bool) if isinstance(usual, bool) or isinstance(value, bool) else (
-            strange if kind is None else not isinstance(value, kind)
-        )
-        if odd:
+        if isinstance(usual, bool) or isinstance(value, bool):
+            strange = isinstance(value, bool) != isinstance(usual, bool)
+        elif kind is not None:
+            strange = not isinstance(value, kind)
+        if strange:
             raise expected(f"{key} such as {usual!r} for {name}", value, f"{key}={usual!r}")
 
 

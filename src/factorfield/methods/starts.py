@@ -51,7 +51,7 @@ def best_of(ends: Sequence[tuple[float, Mapping[str, Estimate]]]) -> tuple[int, 
         f"{len(others)} of {len(ends)} starts end elsewhere, the best of them at {text}, {gap:.3g} nats less probable"
     )
     text = (
-        f"the posterior has more than one mode: {said}; std describes the best one only. Add observations or a narrower "
-        "prior"
+        f"the posterior has more than one mode: {said}; std describes the best one only. Add observations or a "
+        "narrower prior"
     )
     return best, said, (Advice("several-modes", text),) if gap < RIVAL else ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,8 @@ from scipy import special
 
 from factorfield.errors import expected, nearest
 from factorfield.model.basis import Orders
-from factorfield.model.factors import linearise
 from factorfield.model.latent import LatentRelation
+from factorfield.model.linearisation import linearise
 from factorfield.model.representation import Latent, Representation
 from factorfield.problem.coefficients import located
 from factorfield.problem.domain import TIME, Periodic
@@ -30,13 +30,26 @@ Array = NDArray[np.float64]
 Atom = tuple[str, Orders]  # one derivative of one latent
 
 
+class Estimate(TypedDict):
+    """The posterior of one unknown coefficient."""
+
+    mean: float
+    std: float
+    interval: tuple[float, float]  # holds it with 90 %
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What every posterior answers; a subclass says how the belief about the weights is stored."""
+    """What every posterior answers; a subclass says how the belief about the weights is stored.
+
+    `marker` is the array by which a file shows that it holds this kind of posterior (reading.py).
+    """
+
+    marker: ClassVar[str]
 
     problem: Problem
     representation: Representation
-    noise: Mapping[str, float]  # observation noise of each field, for predict(noise=True)
+    noise: Mapping[str, float]  # of direct observations of each field: rms of their sigmas, for predict(noise=True)
 
     @property
     def weight_mean(self) -> Array:
@@ -50,7 +63,14 @@ class Posterior:
         """What a file has to hold."""
         raise NotImplementedError
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        """The posterior whose `arrays()` these are."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Estimate]:
         """Posterior of each unknown coefficient: mean, std and 90 % interval."""
         raise NotImplementedError
 
@@ -76,7 +96,11 @@ class Posterior:
         points: bool = False,
         quantiles: Sequence[float] = (),
     ) -> xr.Dataset:
-        """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points."""
+        """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points.
+
+        noise=True is about another measurement of the field instead of the field: `self.noise`, the root mean square
+        of the sigmas of all direct observations of that field, whatever condition they came in, is added to std.
+        """
         import xarray as xr
 
         levels = checked_levels(quantiles)
@@ -96,7 +120,7 @@ class Posterior:
             columns.setdefault("std", []).append(np.sqrt(variance).reshape(shape))
             if len(levels):
                 columns.setdefault("quantiles", []).append(bands.reshape(-1, *shape))
-        coords: dict[str, Any] = {n: (("point",), x) if points else x for n, x in grid.items()}
+        coords: dict[str, object] = {n: (("point",), x) if points else x for n, x in grid.items()}
         if len(levels):
             coords["quantile"] = levels
         data = {}

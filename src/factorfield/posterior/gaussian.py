@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from factorfield.model.representation import Latent
-from factorfield.posterior.base import Atom, Posterior
+from factorfield.model.representation import Latent, Representation
+from factorfield.posterior.base import Atom, Estimate, Posterior
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 BLOCK_BYTES = 1 << 27  # of features or of products with the root that are held at once
@@ -30,6 +31,8 @@ class GaussianPosterior(Posterior):
     mean: Array
     root: Array
 
+    marker = "weight_mean"
+
     @property
     def weight_mean(self) -> Array:
         return self.mean
@@ -43,12 +46,18 @@ class GaussianPosterior(Posterior):
     def arrays(self) -> dict[str, Array]:
         return {"weight_mean": self.mean, "weight_root": self.root}
 
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        return cls(problem, representation, noise, arrays["weight_mean"], arrays["weight_root"])
+
     @property
     def covariance(self) -> Array:
         return np.diag(self.root**2) if self.root.ndim == 1 else self.root @ self.root.T
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
-        result: dict[str, dict[str, Any]] = {}
+    def parameters(self) -> dict[str, Estimate]:
+        result: dict[str, Estimate] = {}
         std = self.weight_std
         for name, unknown in self.problem.unknowns.items():
             index = self.representation.latents[name].start

@@ -33,7 +33,8 @@ def advice_about(
         spread = posterior.seen(window).weight_std[state]
         free = int(np.sum((spread / prior)[open_states] > FREE))
         if free:
-            yield free_directions(model.problem, f"about {free} of {len(open_states)} directions of the {place} state are")
+            count = f"about {free} of {len(open_states)}"
+            yield free_directions(model.problem, f"{count} directions of the {place} state are")
             break
     yield from unconstrained(model.problem, posterior.seen(last))
     yield from _unresolved(model, posterior)

@@ -3,7 +3,7 @@
 Forward, every window's factors are eliminated to a message about its state at the start and a way to its end
 (filtering.py, windows.py); backward, what later windows know returns (smoothing.py). On a path this is exact: for a
 linear equation the result is that of one joint solve over all windows. Nonlinear factors are linearised at the mean,
-window by window on the way forward (solver.py), then - if there are later data - along the smoothed path until it rests.
+window by window on the way forward (solver.py), then - if there are later data - along the smoothed path.
 
 Around that, in this order: several starts, a profile search where unknown coefficients got lost (profile.py); and, as
 `refine`, more modes (modes.py) and better noise levels (noise.py).
@@ -102,7 +102,8 @@ class Chain:
         windows = taken(model, WindowModel, self.name)
         begin = time.perf_counter()
         if self.store is not None and (windows.traits.has_later_data or not windows.traits.linear):
-            raise expected("store= with a linear equation and labels at the start only", repr(model.problem), "no store")
+            wanted = "store= with a linear equation and labels at the start only"
+            raise expected(wanted, repr(model.problem), "no store")
         with threads.suited_to(model.size):
             several = self.starts > 1 and not windows.traits.linear and not windows.start
             found, advice = self._several(windows, progress) if several else (self._search(windows, progress), ())

@@ -30,7 +30,8 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
         path.futures = backward_messages(path.links)
     else:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
         path.futures = [Message.nothing(len(solver.state))] * len(path.links)
-    traits, moves = solver.model.traits, []
+    traits = solver.model.traits
+    moves: list[float] = []
     if traits.linear or not traits.has_later_data:
         return Status("converged", LINEAR if traits.linear else "every window settled"), []
     for _ in range(solver.most_iterations):

@@ -26,7 +26,7 @@ SHORTEST_STEP = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A solved window: the filtered belief about its state, its elimination, and its weights (where it is linearised)."""
+    """A solved window: the filtered belief about its state, its elimination, and the weights it is linearised at."""
 
     start: Belief
     link: Segment
@@ -122,7 +122,8 @@ class WindowSolver:
         """
         weights = np.zeros(len(self.order))
         weights[self.state] = arrival.mean
-        place = arrival.standard(self._about_state(groups, weights)).mean  # begin where the labels are, not at the prior
+        labels = self._about_state(groups, weights)
+        place = arrival.standard(labels).mean  # begin where the labels are, not at the prior
         weights[self.state] = arrival.mean + arrival.root @ place
         weights, merit = self._onto_equation(groups, weights, place)
         if not np.isfinite(merit):

@@ -71,5 +71,6 @@ def start_bias(solver: WindowSolver, tolerance: float, arrival: Belief, window: 
     known = before.std + tolerance * solver.model.scale
     moved = float(np.max(np.abs(window.start.mean - before.mean) / known))
     claimed = float(np.max(1.0 - window.start.std / known))
-    measured = not solver.model.traits.starts_by_formula  # a formula's sigma is nominal: its fast waves need no following
+    # the sigma of a formula is nominal: fast waves of it need no following
+    measured = not solver.model.traits.starts_by_formula
     return max(moved / MOVED, measured * claimed / CLAIMED)

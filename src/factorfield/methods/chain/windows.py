@@ -21,7 +21,7 @@ class WindowControl:
     """Proposes the end of the next window; `judge` takes its error, in tolerances, and accepts or halves it.
 
     quiet    the error below which the next window may be twice as long
-    patient  is a longer window tried every few windows, although the error is not tiny? It may not be the length's doing
+    patient  is a longer window tried every few windows although the error, perhaps of other causes, is not tiny?
     """
 
     def __init__(self, horizon: Axis, first_level: int, quiet: float, patient: bool) -> None:

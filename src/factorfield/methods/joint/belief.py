@@ -167,8 +167,9 @@ def sampled_change(model: BlockModel, belief: Gaussian, lines: Sequence[Linearis
 
 
 def condition(
-    model: BlockModel, lines: Sequence[Linearised], position: Array, largest_condition: float, known: Gaussian | None = None
-) -> Gaussian:
+    model: BlockModel, lines: Sequence[Linearised], position: Array, largest_condition: float,
+    known: Gaussian | None = None,
+) -> Gaussian:  # fmt: skip
     """The belief over whitened weights given linearised factors.
 
     Through the factors' own space where they are fewer than the weights; else by Cholesky of the summed information,
