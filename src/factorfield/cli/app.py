@@ -90,9 +90,9 @@ def solve(
     import factorfield as ff
     from factorfield import methods
     from factorfield.cli.estimate import built
+    from factorfield.files.results import check_result
     from factorfield.show.plotting import check_picture
     from factorfield.show.plotting import plot as draw
-    from factorfield.solution import check_result
 
     if method:
         methods.get(method)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def _units(problem: Problem, names: Sequence[str]) -> dict[str, str]:
     return {"units": told} if told else {}
 
 
-def provenance(problem: Problem, settings: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
+def provenance(problem: Problem, settings: Mapping[str, object], versions: Mapping[str, str]) -> dict[str, str]:
     """Attributes that people read: the problem as text, the method, who wrote the file and when."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     solved_by = f"factorfield {versions.get('factorfield', __version__)}"
@@ -127,7 +127,7 @@ def _prior(name: str, unknown: Unknown) -> str:
     return f"{name}{over} = {unknown.mean:g} +- {unknown.std:g}{', positive' if unknown.positive else ''}"
 
 
-def _value(value: Any) -> str:
+def _value(value: float | Table) -> str:
     return f"a table over {', '.join(value.axes)}" if isinstance(value, Table) else str(value)
 
 

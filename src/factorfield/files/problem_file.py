@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from factorfield.errors import ProblemError, expected, nearest, shortened
 from factorfield.files import schema as schemas
@@ -32,6 +33,8 @@ from factorfield.problem.relation import find_fields
 LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
 MOST_BLAMED = 50  # conditions that are tried one by one to find the one at fault
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
+Array = NDArray[np.float64]
+Parameters = dict[str, float | Unknown | Table]
 Piece = tuple[schemas.Path, int, Mapping[str, str]]  # a place in the file, the conditions up to it, and units
 
 
@@ -41,8 +44,8 @@ class ProblemFile:
 
     problem: Problem
     method: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    model: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+    model: Mapping[str, object] = field(default_factory=dict)
     output: Mapping[str, Path] = field(default_factory=dict)
 
 
@@ -56,7 +59,7 @@ def read_problem(path: str | os.PathLike[str], allow_outside: bool = False) -> P
     return parse_problem(_text(source), source, allow_outside)
 
 
-def with_numbers(file: ProblemFile, numbers: Mapping[str, Any]) -> ProblemFile:
+def with_numbers(file: ProblemFile, numbers: Mapping[str, float]) -> ProblemFile:
     """The same problem with other numbers for some of its parameters."""
     problem = file.problem
     for name in numbers:
@@ -179,15 +182,15 @@ class _Reader:
 
     # -- coefficients
 
-    def _parameters(self, domain: Domain) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _parameters(self, domain: Domain) -> Parameters:
+        found: Parameters = {}
         for name, entry in self.document.get("parameters", {}).items():
             with self.at("parameters", name):
                 found[name] = self._parameter(entry)
                 checked_parameters(found, domain)
         return found
 
-    def _parameter(self, entry: Any) -> float | Unknown | Table:
+    def _parameter(self, entry: float | Mapping[str, Any]) -> float | Unknown | Table:
         if isinstance(entry, int | float):
             return entry
         if "mean" in entry:
@@ -201,14 +204,14 @@ class _Reader:
                 raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "table.csv"')
         return _grid(entry)
 
-    def _table_from_file(self, path: Path, names: Mapping[str, Any]) -> Table:
+    def _table_from_file(self, path: Path, names: Mapping[str, str | list[float]]) -> Table:
         from factorfield.problem.tables import read_columns
 
-        for key, name in names.items():
-            if not isinstance(name, str):
-                raise expected(f"the name of a column for {key}", "numbers", f'{key} = "{key}"')
-        found = read_columns(path, list(names.values()))
-        return _grid_from_points({ours: found[theirs] for ours, theirs in names.items()})
+        columns = {key: name for key, name in names.items() if isinstance(name, str)}
+        for key in [key for key in names if key not in columns]:
+            raise expected(f"the name of a column for {key}", "numbers", f'{key} = "{key}"')
+        found = read_columns(path, list(columns.values()))
+        return _grid_from_points({ours: found[theirs] for ours, theirs in columns.items()})
 
     def _inside(self, text: str) -> Path:
         """A path that the file names, checked to stay in the file's folder, symbolic links followed."""
@@ -224,7 +227,7 @@ class _Reader:
     # -- conditions
 
     def _conditions(
-        self, domain: Domain, parameters: Mapping[str, Any], equations: list[Equation]
+        self, domain: Domain, parameters: Parameters, equations: list[Equation]
     ) -> list[tuple[schemas.Path, Condition]]:
         found: list[tuple[schemas.Path, Condition]] = []
         for index, entry in enumerate(self.document.get("initial", ())):
@@ -269,7 +272,7 @@ class _Reader:
     # -- all of it
 
     def _problem(
-        self, equations: list[Equation], domain: Domain, parameters: dict[str, Any],
+        self, equations: list[Equation], domain: Domain, parameters: Parameters,
         conditions: list[tuple[schemas.Path, Condition]], name: str,
     ) -> Problem:  # fmt: skip
         def build(count: int, units: Mapping[str, str]) -> Problem:
@@ -298,14 +301,14 @@ def _blamed(message: str, build: Callable[[int, Mapping[str, str]], Problem], pi
     return ("equation",)
 
 
-def _grid(entry: Mapping[str, Any]) -> Table:
+def _grid(entry: Mapping[str, ArrayLike]) -> Table:
     try:
         return Table(**entry)
     except TypeError:
         raise expected("a table of axes and value", ", ".join(entry), "{ x = [0, 1], value = [1, 2] }") from None
 
 
-def _grid_from_points(columns: dict[str, Any]) -> Table:
+def _grid_from_points(columns: dict[str, Array]) -> Table:
     """Columns with one row per point of a grid, in any order, as a table over that grid."""
     value = columns.pop("value")
     axes = {name: np.unique(x) for name, x in columns.items()}

@@ -1,4 +1,4 @@
-"""Elimination of a block, in square-root form: what its inner weights are given its interface, and what it tells of that.
+"""Elimination of a block, in square-root form: its inner weights given its interface, and what it says about that.
 
 A block's weights are its interface s and the inner weights v that nobody outside reads. All its linearised factors,
 whitened, and the prior of v are rows [J_v J_s | r]; one QR puts them as

@@ -1,7 +1,7 @@
 """Gaussians in square-root form: information is added by QR, covariances are never subtracted, no digits are lost.
 
-A `Message` holds information, exp(-1/2 |rows x - target|^2), perhaps about some directions only. A `Belief` holds moments,
-N(mean, root root'). A belief times a message is a belief; a message times a message is a message.
+A `Message` holds information, exp(-1/2 |rows x - target|^2), perhaps about some directions only. A `Belief` holds
+moments, N(mean, root root'). A belief times a message is a belief; a message times a message is a message.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import expected, overheard, repeat
+from factorfield.errors import expected
 from factorfield.problem.noise import matched
 from factorfield.problem.problem import Problem, Statement
 from factorfield.solution import Solution, Status
@@ -36,8 +36,7 @@ def solve_with_sites(problem: Problem, run: Callable[[Problem], Solution]) -> So
         statements[index] = _first_site(statements[index])
     last: dict[int, Array] = {}
     for round_ in range(ROUNDS):
-        with overheard() as advice:  # passed on from the last round only
-            solution = run(problem.with_statements(statements))
+        solution = run(problem.with_statements(statements))
         moved = 0.0
         for index in not_gaussian:
             mean, variance = _marginal(solution, problem.statements[index])
@@ -47,7 +46,6 @@ def solve_with_sites(problem: Problem, run: Callable[[Problem], Solution]) -> So
             statements[index] = _updated_site(problem.statements[index], statements[index], mean, variance)
         if round_ > 0 and moved < TOLERANCE:
             break
-    repeat(advice)
     word = "converged" if moved < TOLERANCE and solution.status == "converged" else "max-iterations"
     text = f"sites of the noise moved beliefs by {moved:.1e} standard deviations in round {round_ + 1}, the last"
     status = solution.status if solution.status == "diverged" else Status(word, text)

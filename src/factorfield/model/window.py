@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.basis import Departure, Tensor
-from factorfield.model.representation import Representation
+from factorfield.model.representation import Latent, Representation
 from factorfield.problem.domain import TIME
 
 Array = NDArray[np.float64]
@@ -26,6 +26,12 @@ def window_representation(template: Representation, lower: float, upper: float) 
         }
         parts.append((name, Tensor(families, basis.rotation), form))
     return Representation.build(parts)
+
+
+def states_of(latent: Latent) -> int:
+    """How many time derivatives at a window's start are weights of their own; one for what does not depend on time."""
+    family = latent.basis.families.get(TIME)
+    return family.states if isinstance(family, Departure) else 1
 
 
 def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -227,14 +227,14 @@ def _numbered(name: str, names: Counter[str]) -> str:
     return name if names[name] == 1 else f"{name} ({names[name]})"
 
 
-def _as_equations(equation: Any) -> tuple[Equation, ...]:
+def _as_equations(equation: object) -> tuple[Equation, ...]:
     items = [equation] if isinstance(equation, str | Equation) else equation
     if not isinstance(items, Sequence) or not items or not all(isinstance(e, str | Equation) for e in items):
         raise expected("an equation as text, ff.Equation, or a list of them", equation, "'u_t + b*u_x'")
     return tuple(e if isinstance(e, Equation) else Equation(e) for e in items)
 
 
-def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
+def _as_conditions(conditions: object) -> tuple[Condition, ...]:
     items = [conditions] if isinstance(conditions, Observations | Initial | Boundary) else conditions
     if not isinstance(items, Sequence) or not all(isinstance(c, Observations | Initial | Boundary) for c in items):
         raise expected(
@@ -243,7 +243,7 @@ def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
     return tuple(items)
 
 
-def checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown | Table]:
+def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict[str, float | Unknown | Table]:
     checked: dict[str, float | Unknown | Table] = {}
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
@@ -268,7 +268,7 @@ def checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[st
     return checked
 
 
-def _numbers(values: Any, what: str) -> Array:
+def _numbers(values: object, what: str) -> Array:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -296,7 +296,7 @@ def _observed_field(condition: Observations, domain: Domain) -> str | None:
     return others[0]
 
 
-def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
+def _checked_sigma(sigma: object, count: int, what: str) -> Sigma:
     if sigma is None:
         return None
     values = _numbers(sigma, f"sigma of {what}")
@@ -312,7 +312,7 @@ def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
     return values
 
 
-def _checked_face(at: Any, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
+def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
     """The face, and (axis, first, second) if one axis names two places."""
     if not isinstance(at, Mapping) or not at:
         raise expected("the face as a mapping", at, "at={'x': 0}")

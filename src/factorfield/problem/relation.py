@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,7 +176,7 @@ def _advice(name: str, fields: Sequence[str], axes: Sequence[str], parameters: S
 
 
 def evaluate_coefficient(
-    coefficient: Any, parameters: Mapping[str, Any], coordinates: Mapping[str, Array]
+    coefficient: sympy.Expr, parameters: Mapping[str, float | Table], coordinates: Mapping[str, Array]
 ) -> float | Array:
     """A functional's coefficient as a number, or one number per point."""
     import sympy

@@ -9,7 +9,7 @@ from typing import Any
 
 from factorfield.errors import ProblemError, needed
 from factorfield.files.atomic import complete
-from factorfield.solution import check_writable
+from factorfield.files.results import check_writable
 
 BLUE, ORANGE, BLACK, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#222222", "#009E73", "#CC79A7", "#777777"  # Okabe-Ito
 BAND = 1.645

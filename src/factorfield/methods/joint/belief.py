@@ -16,8 +16,9 @@ from factorfield.errors import ProblemError, expected
 from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank
 from factorfield.messages.square_root import Message
 from factorfield.messages.triangular import triangle
-from factorfield.model.factors import FactorGroup, Linearised, linearise, times, transposed_times
-from factorfield.model.model import Model
+from factorfield.model.factors import FactorGroup, times, transposed_times
+from factorfield.model.linearisation import Linearised, linearise
+from factorfield.model.model import BlockModel
 
 Array = NDArray[np.float64]
 Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
@@ -25,11 +26,11 @@ ROWS_PER_BLOCK = 512  # a block of rows should stay in cache between being forme
 SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
 
 
-def unwhitened(model: Model, position: Array) -> Array:
+def unwhitened(model: BlockModel, position: Array) -> Array:
     return model.prior.mean + model.prior.std * position
 
 
-def negative_log_joint(model: Model, position: Array) -> float:
+def negative_log_joint(model: BlockModel, position: Array) -> float:
     with np.errstate(all="ignore"):
         value = -model.log_joint(unwhitened(model, position))
     return value if math.isfinite(value) else math.inf
@@ -48,14 +49,14 @@ def quadratic(belief: Gaussian, step: Array) -> float:
     return float(np.sum(half**2))
 
 
-def tangents(model: Model, weights: Array) -> list[Linearised]:
+def tangents(model: BlockModel, weights: Array) -> list[Linearised]:
     return [
         linearise(group.relation, group.project(weights), None, group.parameters, group.points)
         for group in model.groups
     ]
 
 
-def starting_lines(model: Model) -> list[Linearised]:
+def starting_lines(model: BlockModel) -> list[Linearised]:
     """Tangents at the prior mean, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
     zeta = [group.project(model.prior.mean) for group in model.groups]
     with np.errstate(all="ignore"):  # judged below
@@ -76,7 +77,7 @@ def starting_lines(model: Model) -> list[Linearised]:
     return lines
 
 
-def lines_under(model: Model, belief: Gaussian) -> list[Linearised]:
+def lines_under(model: BlockModel, belief: Gaussian) -> list[Linearised]:
     """The best line of every factor under the belief."""
     weights = unwhitened(model, belief.mean)
     lines = []
@@ -119,7 +120,7 @@ def _spread(belief: Gaussian, rows: Array, block: slice, sd: Array) -> Array:
     return belief.whiten(scaled.T)
 
 
-def free_energy(model: Model, belief: Gaussian, lines: Sequence[Linearised]) -> float:
+def free_energy(model: BlockModel, belief: Gaussian, lines: Sequence[Linearised]) -> float:
     """F(q) = E_q[-log joint] - entropy(q), from the first two moments of every factor's relation."""
     size = model.size
     trace = float(np.sum(belief.variance))
@@ -137,7 +138,7 @@ def between(old: Gaussian, new: Gaussian, length: float) -> Dense:
     return Dense((1.0 - length) * a.precision + length * b.precision, (1.0 - length) * a.shift + length * b.shift)
 
 
-def sampled_change(model: Model, belief: Gaussian, lines: Sequence[Linearised], position: Array) -> float:
+def sampled_change(model: BlockModel, belief: Gaussian, lines: Sequence[Linearised], position: Array) -> float:
     """An upper estimate of KL(next || belief), next being the belief from the best lines under this one.
 
     With D the change of the whitened rows and h that of the gradient at the mean, both measured in the belief's own
@@ -166,8 +167,9 @@ def sampled_change(model: Model, belief: Gaussian, lines: Sequence[Linearised], 
 
 
 def condition(
-    model: Model, lines: Sequence[Linearised], position: Array, largest_condition: float, known: Gaussian | None = None
-) -> Gaussian:
+    model: BlockModel, lines: Sequence[Linearised], position: Array, largest_condition: float,
+    known: Gaussian | None = None,
+) -> Gaussian:  # fmt: skip
     """The belief over whitened weights given linearised factors.
 
     Through the factors' own space where they are fewer than the weights; else by Cholesky of the summed information,
@@ -192,8 +194,8 @@ def condition(
         )
     factor, info = linalg.lapack.dpotrf(precision, lower=1, clean=1)
     norm = float(np.max(np.abs(np.diag(precision)))) * math.sqrt(size)
-    rcond = linalg.lapack.dpocon(factor, norm, uplo="L")[0] if info == 0 else 0.0
-    if info == 0 and rcond * largest_condition > 1.0:
+    rcond, refused = linalg.lapack.dpocon(factor, norm, uplo="L") if info == 0 else (0.0, 0)
+    if info == 0 and refused == 0 and rcond * largest_condition > 1.0:
         belief = Dense(precision, shift)
         belief.__dict__.update(cholesky=factor, rcond=rcond)  # the cached property, already at hand
         return belief
@@ -204,7 +206,7 @@ def condition(
 
 
 def whitened_blocks(
-    model: Model, lines: Sequence[Linearised], position: Array, count: int = ROWS_PER_BLOCK
+    model: BlockModel, lines: Sequence[Linearised], position: Array, count: int = ROWS_PER_BLOCK
 ) -> Iterator[tuple[Array, Array]]:
     """Linearised factors as rows . v = target +- 1, in blocks of at most `count` rows.
 
@@ -239,7 +241,7 @@ def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position:
     return rows, triangular[:height, width] + times(rows, position)
 
 
-def laplace_evidence(model: Model, belief: Gaussian) -> float:
+def laplace_evidence(model: BlockModel, belief: Gaussian) -> float:
     """log p(all factors): log joint at the mean + P/2 log 2 pi - 1/2 log det precision; exact for linear models."""
     whitening = float(np.sum(np.log(model.prior.std)))
     level = model.log_joint(unwhitened(model, belief.mean)) + whitening

@@ -20,6 +20,7 @@ import numpy as np
 
 from factorfield.errors import expected
 from factorfield.files.atomic import complete
+from factorfield.files.results import check_writable
 from factorfield.problem.coefficients import Table
 from factorfield.problem.domain import Periodic
 from factorfield.problem.problem import Problem, Statement
@@ -36,7 +37,7 @@ from factorfield.show.report.conditions import (
 )
 from factorfield.show.report.data import frame_count, page_data
 from factorfield.show.views import View, calibration, kind_of, view
-from factorfield.solution import Solution, check_writable
+from factorfield.solution import Solution
 from factorfield.version import __version__
 
 Cell = str  # HTML, escaped already
