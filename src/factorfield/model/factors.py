@@ -144,10 +144,6 @@ class FactorGroup:
         return float(-0.5 * misfit @ misfit - np.sum(np.log(self.sigma)) - 0.5 * self.count * LOG_TWO_PI)
 
 
-def is_equation(group: FactorGroup) -> bool:
-    return group.name.startswith("equation")
-
-
 def build_group(
     statement: Statement,
     representation: Representation,

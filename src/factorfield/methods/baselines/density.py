@@ -14,15 +14,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import needed
+from factorfield.methods.kinds import as_it_is, taken
+from factorfield.model.block import block_model
 from factorfield.model.factors import FactorGroup
 from factorfield.model.latent import LatentRelation
-from factorfield.model.model import Model
+from factorfield.model.model import BlockModel, Model
 from factorfield.progress import Progress
 from factorfield.solution import Solution
 
@@ -83,11 +85,11 @@ class Shared(NamedTuple, Generic[A]):
 class Batch:
     """Models that share their design."""
 
-    models: tuple[Model, ...]
+    models: tuple[BlockModel, ...]
     shapes: tuple[Shape, ...]
     shared: Shared[Array]
 
-    def facts(self, models: Sequence[Model] | None = None) -> tuple[Facts[Array], ...]:
+    def facts(self, models: Sequence[BlockModel] | None = None) -> tuple[Facts[Array], ...]:
         """Per group, stacked over trajectories; `models` may be the same ones with other constants."""
         stacked = []
         for index, shape in enumerate(self.shapes):
@@ -98,9 +100,9 @@ class Batch:
         return tuple(stacked)
 
 
-def batches(models: Sequence[Model]) -> list[tuple[list[int], Batch]]:
+def batches(models: Sequence[BlockModel]) -> list[tuple[list[int], Batch]]:
     """Group models by their design; each comes with the positions of its models."""
-    found: list[tuple[list[int], Model]] = []
+    found: list[tuple[list[int], BlockModel]] = []
     for index, model in enumerate(models):
         for members, first in found:
             if shares_design(first, model):
@@ -120,6 +122,10 @@ def batches(models: Sequence[Model]) -> list[tuple[list[int], Batch]]:
 class Batched:
     """A method that runs batch by batch: a subclass has `_run(batch, progress)`: one solution per model."""
 
+    name: ClassVar[str]
+    model_for = staticmethod(block_model)
+    refine = staticmethod(as_it_is)
+
     def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         raise NotImplementedError
 
@@ -129,12 +135,12 @@ class Batched:
     def run_all(self, models: Sequence[Model], progress: Progress | None = None) -> list[Solution]:
         """Solutions in the order of the models."""
         solutions: dict[int, Solution] = {}
-        for members, batch in batches(models):
+        for members, batch in batches([taken(model, BlockModel, self.name) for model in models]):
             solutions |= dict(zip(members, self._run(batch, progress), strict=True))
         return [solutions[index] for index in range(len(models))]
 
 
-def shares_design(one: Model, other: Model) -> bool:
+def shares_design(one: BlockModel, other: BlockModel) -> bool:
     if one is other:
         return True
     if len(one.groups) != len(other.groups) or one.size != other.size:

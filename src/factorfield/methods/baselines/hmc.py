@@ -23,7 +23,7 @@ from factorfield.errors import expected, needed
 from factorfield.methods.baselines.density import Batch, Batched, Facts, Shape, Shared, double_precision, log_joint
 from factorfield.methods.joint.joint import Laplace
 from factorfield.methods.mean_field.mean_field import MeanField
-from factorfield.model.model import Model, observation_noise
+from factorfield.model.model import BlockModel
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.posterior.sampled import SampledPosterior
 from factorfield.progress import Progress
@@ -116,7 +116,7 @@ class HMC(Batched):
         return sampling
 
     def _solution(
-        self, model: Model, top: GaussianPosterior, sampling: Sampling, index: int, timings: dict[str, float]
+        self, model: BlockModel, top: GaussianPosterior, sampling: Sampling, index: int, timings: dict[str, float]
     ) -> Solution:
         whitened = sampling.draws(index)  # (chains, draws, weights)
         draws = top.mean + whitened @ top.root.T
@@ -126,8 +126,8 @@ class HMC(Batched):
             **model.settings, "method": self.name, "kernel": self.kernel, "chains": self.chains,
             "draws": int(draws.shape[1]), "warmup": self.warmup, "method_seed": self.seed,
         }  # fmt: skip
-        posterior = SampledPosterior(model.problem, model.representation, observation_noise(model), kept)
-        return Solution(posterior, status, trace, timings, settings)
+        posterior = SampledPosterior(model.problem, model.representation, model.noise, kept)
+        return Solution(posterior, status, trace, timings, settings, model=model, advice=model.advice)
 
 
 @dataclass
@@ -155,14 +155,12 @@ class Sampling:
         return np.concatenate([part[:, index] for part in self.positions]).swapaxes(0, 1)
 
 
-def maximum(model: Model) -> GaussianPosterior:
+def maximum(model: BlockModel) -> GaussianPosterior:
     """The maximum of the posterior with the Gauss-Newton covariance there; strong reactions try two starts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # advice on the model is the user's method's to give
-        tops = [Laplace().run(model).posterior]
-        if model.settings.get("continuation") is not None:
-            start = MeanField().run(model).posterior.weight_mean
-            tops.append(replace(Laplace(), start=start).run(model).posterior)
+    tops = [Laplace().run(model).posterior]
+    if model.continuation is not None:
+        start = MeanField().run(model).posterior.weight_mean
+        tops.append(Laplace().run(replace(model, start=start)).posterior)
     best = max(tops, key=lambda top: model.log_joint(top.weight_mean))
     assert isinstance(best, GaussianPosterior)
     return best

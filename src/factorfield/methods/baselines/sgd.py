@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from factorfield.methods.baselines.adam import Descent, Loss, Schedule, descend
 from factorfield.methods.baselines.density import Batch, Batched, Facts, Shape, Shared, double_precision, half_squares
 from factorfield.methods.continuation import stages
-from factorfield.model.model import observation_noise
 from factorfield.posterior.sampled import SampledPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
@@ -65,11 +64,13 @@ class SGD(Batched):
         weights = batch.shared.prior.mean + batch.shared.prior.std * np.asarray(end.parameters[0])
         return [
             Solution(
-                SampledPosterior(model.problem, model.representation, observation_noise(model), weights[i : i + 1]),
+                SampledPosterior(model.problem, model.representation, model.noise, weights[i : i + 1]),
                 adam_status(end, i, self.schedule),
                 {"loss": losses_of(trace, i)},
                 {"solve": seconds},
                 {**model.settings, "method": self.name, "batch": len(batch.models), "method_seed": self.seed},
+                model=model,
+                advice=model.advice,
             )
             for i, model in enumerate(batch.models)
         ]

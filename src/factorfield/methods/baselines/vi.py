@@ -19,7 +19,6 @@ from factorfield.errors import expected
 from factorfield.methods.baselines.adam import Loss, Schedule
 from factorfield.methods.baselines.density import Batch, Batched, Facts, Shape, Shared, double_precision, log_joint
 from factorfield.methods.baselines.sgd import adam_status, anneal, losses_of
-from factorfield.model.model import observation_noise
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution
@@ -102,7 +101,7 @@ class VI(Batched):
                 root = np.diag(root) + np.tril(parameters[2][i], -1)
             scale = model.prior.std
             posterior = GaussianPosterior(
-                model.problem, model.representation, observation_noise(model),
+                model.problem, model.representation, model.noise,
                 model.prior.mean + scale * parameters[0][i], scale[:, None] * root if full else scale * root,
             )  # fmt: skip
             settings = {
@@ -110,7 +109,7 @@ class VI(Batched):
                 "batch": count, "method_seed": self.seed,
             }  # fmt: skip
             trace_i = {"negative_bound": losses_of(trace, i)}
-            solutions.append(
-                Solution(posterior, adam_status(end, i, self.schedule), trace_i, {"solve": seconds}, settings)
-            )
+            status, timings = adam_status(end, i, self.schedule), {"solve": seconds}
+            found = Solution(posterior, status, trace_i, timings, settings, model=model, advice=model.advice)
+            solutions.append(found)
         return solutions

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from factorfield.errors import expected
 from factorfield.methods.mean_field.kernel import GENERAL, LINEAR, MOST_READS, RELATION, SEMILINEAR, sweep
 from factorfield.model.activation import PiecewiseExponential
-from factorfield.model.factors import FactorGroup, is_equation, symmetric_rule
+from factorfield.model.factors import FactorGroup
 from factorfield.model.latent import LatentRelation
-from factorfield.model.model import Model
+from factorfield.model.linearisation import symmetric_rule
+from factorfield.model.model import BlockModel
 from factorfield.problem.relation import evaluate_coefficient
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ class Layout:
 
     def factors(self, of_equation: bool) -> Indices:
         """The numbers of the factors that do (or do not) belong to an equation."""
-        chosen = [is_equation(group) == of_equation for group in self.groups]
+        chosen = [group.statement.is_equation == of_equation for group in self.groups]
         return np.flatnonzero(np.array(chosen)[self.group_of])
 
-    def with_parameters(self, model: Model) -> Layout:
+    def with_parameters(self, model: BlockModel) -> Layout:
         """The same layout for other constants."""
         coefficients, constants = _numbers(model.groups, self.forms)
         return replace(self, groups=model.groups, coefficients=coefficients, constants=constants)
@@ -124,7 +125,7 @@ class Form:
         return len(self.relation.parameters) + len(self.relation.coordinates)
 
 
-def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
+def lay_out(model: BlockModel, equations_use_belief: bool, floor: float) -> Layout:
     groups = model.groups
     forms = tuple(_form(model, group) for group in groups)
     most = max(len(form.relation.inputs) for form in forms)
@@ -148,8 +149,8 @@ def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
     coefficients, constants = _numbers(groups, forms)
     return Layout(
         groups, forms, group_of,
-        np.array([equations_use_belief and is_equation(group) for group in groups]),
-        np.array([floor if is_equation(group) else 0.0 for group in groups]),
+        np.array([equations_use_belief and group.statement.is_equation for group in groups]),
+        np.array([floor if group.statement.is_equation else 0.0 for group in groups]),
         design, starts, offsets, lengths, blocks, np.array([len(t) for t in touched]),
         np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64), int(sizes.sum()),
         np.concatenate([group.target for group in groups]), np.concatenate([group.sigma for group in groups]) ** 2,
@@ -157,7 +158,7 @@ def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
     )  # fmt: skip
 
 
-def _activation(model: Model) -> PiecewiseExponential:
+def _activation(model: BlockModel) -> PiecewiseExponential:
     """The one nonlinear activation of the model; the kernel has room for a single pair of constants."""
     found = {
         f.activation for f in model.representation.forms.values() if isinstance(f.activation, PiecewiseExponential)
@@ -189,7 +190,7 @@ def _design(groups: Sequence[FactorGroup]) -> tuple[Array, list[list[int]]]:
     return design, starts
 
 
-def _form(model: Model, group: FactorGroup) -> Form:
+def _form(model: BlockModel, group: FactorGroup) -> Form:
     relation = group.relation
     nothing = np.full((1, 3), -1, np.int64), np.zeros(1)
     if relation.is_linear:
@@ -197,7 +198,7 @@ def _form(model: Model, group: FactorGroup) -> Form:
     return _semilinear(model, relation) or Form(GENERAL, relation, *nothing, ())
 
 
-def _semilinear(model: Model, relation: LatentRelation) -> Form | None:
+def _semilinear(model: BlockModel, relation: LatentRelation) -> Form | None:
     """Match the closed form by the monomials of the relation; None if it is something else."""
     import sympy
 

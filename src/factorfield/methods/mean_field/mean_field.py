@@ -10,16 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
 from factorfield.methods.continuation import stages
+from factorfield.methods.kinds import as_it_is, taken
 from factorfield.methods.mean_field.layout import Layout, lay_out
 from factorfield.model.activation import Variant
-from factorfield.model.model import Model, observation_noise
+from factorfield.model.block import block_model
+from factorfield.model.model import BlockModel, Model
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
@@ -51,6 +53,8 @@ class MeanField:
     seed: int = 0
 
     name = "mean-field"
+    model_for = staticmethod(block_model)
+    refine = staticmethod(as_it_is)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.damping < 1.0:
@@ -66,6 +70,9 @@ class MeanField:
                 raise expected(f"one of {', '.join(map(str, options))}", value, f"{options[-1]!r}")
 
     def run(self, model: Model, progress: Progress | None = None) -> Solution:
+        return self._run(taken(model, BlockModel, self.name), progress)
+
+    def _run(self, model: BlockModel, progress: Progress | None) -> Solution:
         begin = time.perf_counter()
         method = self.resolved(model)
         if progress is not None:
@@ -92,7 +99,7 @@ class MeanField:
         posterior = GaussianPosterior(
             model.problem,
             model.representation,
-            observation_noise(model),
+            model.noise,
             messages.mean.copy(),
             np.sqrt(messages.variance),
         )
@@ -102,20 +109,20 @@ class MeanField:
             "epochs": self.epochs, "tolerance": self.tolerance, "damping": self.damping, "method_seed": self.seed,
             "method": self.name,
         }  # fmt: skip
-        return Solution(posterior, status, asdict(trace), timings, settings)
+        return Solution(posterior, status, asdict(trace), timings, settings, model=model, advice=model.advice)
 
-    def resolved(self, model: Model) -> MeanField:
+    def resolved(self, model: BlockModel) -> MeanField:
         """The same settings with the model's choices in place of None."""
         own = model.settings
-        moments = self.residual_input or own.get("residual_input", "cavity")
-        floor = own.get("coefficient_floor", 0.0) if self.floor is None else self.floor
+        moments = self.residual_input or cast(Input, own.get("residual_input", "cavity"))
+        floor = cast(float, own.get("coefficient_floor", 0.0)) if self.floor is None else self.floor
         return replace(
-            self, residual_input=moments, variant=self.variant or own.get("variant", "exact"),
-            continuation=(own.get("continuation") if self.continuation is None else self.continuation) or "",
+            self, residual_input=moments, variant=self.variant or cast(Variant, own.get("variant", "exact")),
+            continuation=(model.continuation if self.continuation is None else self.continuation) or "",
             floor=floor if moments == "belief" else 0.0,
         )  # fmt: skip
 
-    def _stages(self, model: Model, layout: Layout) -> list[tuple[Model, NDArray[np.int64]]]:
+    def _stages(self, model: BlockModel, layout: Layout) -> list[tuple[BlockModel, NDArray[np.int64]]]:
         """(model, factors to visit) of each pass."""
         data, equation = layout.factors(False), layout.factors(True)
         parts = {
@@ -174,7 +181,7 @@ class Messages:
     own_shift: Array
 
     @staticmethod
-    def start(model: Model, layout: Layout) -> Messages:
+    def start(model: BlockModel, layout: Layout) -> Messages:
         """Beliefs at the prior, every message uniform."""
         prior = model.prior
         zeros = np.zeros(layout.message_size), np.zeros(layout.message_size)
