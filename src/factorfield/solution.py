@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield import threads
-from factorfield.errors import expected, recorded
+from factorfield.errors import Advice, expected, warn_of
 from factorfield.files import results
-from factorfield.posterior.base import Posterior
+from factorfield.model.model import Model
+from factorfield.posterior.base import Estimate, Posterior
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import versions
 
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 HELP = {
     "converged": "the method met its own criterion",
+    "unresolved": "what the representation leaves out is more than was asked: try more modes, or a smoother problem",
     "max-iterations": "the iteration limit came first: usable, but allow more iterations if the trace still moves",
     "diverged": "nothing here can be trusted: try damping, larger sigmas, fewer modes or method='joint'",
 }
 
 
 class Status(str):
-    """One of converged, max-iterations, diverged; `.help` says what it means and what to try."""
+    """One of converged, unresolved, max-iterations, diverged; `.help` says what it means and what to try."""
 
     help: str
 
@@ -51,8 +53,10 @@ class Solution:
     trace: Mapping[str, Any] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    model: Model | None = None  # that was solved last, with all that was found; None: read from a file
     resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
-    warnings: tuple[str, ...] | None = ()  # the advice given while solving; None: a file that does not say
+    advice: tuple[Advice, ...] | None = ()  # what a user should know; None: a file that does not say
+    unresolved: str | None = None  # an axis along which `refine` has to add modes
     versions: Mapping[str, str] = field(default_factory=versions)  # of the packages that solved it
 
     def __repr__(self) -> str:
@@ -65,12 +69,17 @@ class Solution:
         return self.posterior.problem
 
     @property
+    def warnings(self) -> tuple[str, ...] | None:
+        """The advice in words; None: a file that does not say."""
+        return None if self.advice is None else tuple(advice.text for advice in self.advice)
+
+    @property
     def correlation(self) -> xr.DataArray:
         """Posterior correlations of the unknown coefficients with each other."""
         return self.posterior.correlation()
 
     @property
-    def parameters(self) -> dict[str, dict[str, Any]]:
+    def parameters(self) -> dict[str, Estimate]:
         """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %)."""
         return self.posterior.parameters()
 
@@ -107,9 +116,9 @@ class Solution:
             )  # fmt: skip
         added = list(more) if isinstance(more, Sequence) else [more]
         problem = self.problem.replace(conditions=[*self.problem.conditions, *added])
-        with recorded() as advice:
-            solution = self.resume(problem)
-        return replace(solution, warnings=tuple(advice))
+        solution = self.resume(problem)
+        warn_of(solution.advice or (), stacklevel=2)
+        return solution
 
     def default_grid(self) -> dict[str, Array]:
         """The truth's coordinates where they are known, else a grid fit for looking at."""
@@ -124,7 +133,7 @@ class Solution:
         """Write to `path` (NetCDF); the file appears complete or not at all."""
         result = results.Result(
             self.posterior, str(self.status), self.status.help, self.trace, self.timings, self.settings, self.versions,
-            self.warnings,
+            self.advice,
         )  # fmt: skip
         return results.write(result, self.default_grid(), path)
 
@@ -134,5 +143,5 @@ def load(path: str | os.PathLike[str]) -> Solution:
     found = results.read(path)
     return Solution(
         found.posterior, Status(found.status, found.status_help), found.trace, found.timings, found.settings,
-        warnings=found.warnings, versions=found.versions,
+        advice=found.advice, versions=found.versions,
     )  # fmt: skip

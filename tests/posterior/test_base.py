@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import factorfield as ff
 from factorfield.files.results import FORMAT_VERSION
-from factorfield.posterior.base import GaussianPosterior, contract_pairs
+from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.solution import Solution, Status
 
 X, T = np.linspace(0.0, 0.95, 9), np.linspace(0.0, 1.0, 5)

@@ -49,8 +49,7 @@ class Result:
     timings: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)  # of the packages that solved it
-    warnings: tuple[str, ...] | None = ()  # None: an older file, which does not say
-    advice: tuple[Advice, ...] = ()  # the same as values; older files have only the texts
+    advice: tuple[Advice, ...] | None = ()  # None: an older file, which does not say
 
 
 def check_result(path: str | os.PathLike[str]) -> Path:
@@ -109,8 +108,8 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
         "settings": _json(result.settings),
         "versions": _json(result.versions),
     }
-    if result.warnings is not None:
-        top.attrs["warnings"] = json.dumps(result.warnings)
+    if result.advice is not None:
+        top.attrs["warnings"] = json.dumps([advice.text for advice in result.advice])
         top.attrs["advice"] = json.dumps([(advice.kind, advice.text, advice.about) for advice in result.advice])
     for key, values in (("truth", problem.truth), ("stored", problem.stored)):
         if values is not None:
@@ -179,7 +178,6 @@ def read(path: str | os.PathLike[str]) -> Result:
     arrays = {str(key): np.asarray(values) for key, values in group.data_vars.items()}
     problem = problem_from_spec(json.loads(attributes["problem"]), arrays, top.get("truth"), top.get("stored"))
     representation = Representation.from_spec(json.loads(attributes["representation"]), arrays)
-    warnings = json.loads(attributes.get("warnings", "null"))
     return Result(
         posterior_from_arrays(problem, representation, json.loads(attributes["noise"]), arrays),
         attributes["status"],
@@ -188,9 +186,16 @@ def read(path: str | os.PathLike[str]) -> Result:
         timings=json.loads(attributes["timings"]),
         settings=json.loads(attributes["settings"]),
         versions=json.loads(attributes.get("versions", "{}")),
-        warnings=None if warnings is None else tuple(warnings),
-        advice=tuple(Advice(*entry) for entry in json.loads(attributes.get("advice", "[]"))),
+        advice=_advice(attributes),
     )
+
+
+def _advice(attributes: Mapping[str, str]) -> tuple[Advice, ...] | None:
+    """Advice as values; older files have its texts only, or do not say."""
+    if "advice" in attributes:
+        return tuple(Advice(*entry) for entry in json.loads(attributes["advice"]))
+    texts = json.loads(attributes.get("warnings", "null"))
+    return None if texts is None else tuple(Advice("", text) for text in texts)
 
 
 def _opened(source: Path) -> tuple[xr.Dataset, xr.Dataset]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.problem.noise import Noise
-from factorfield.problem.relation import Relation
-from factorfield.problem.stencil import Stencil
+from factorfield.problem.relation import Jet, Relation
+from factorfield.problem.stencil import Stencil, part_of
 
 Array = NDArray[np.float64]
 Kind = Literal["equation", "initial", "boundary", "observation"]
@@ -39,3 +39,19 @@ class Statement:
     @property
     def is_equation(self) -> bool:
         return self.kind == "equation"
+
+    @property
+    def is_direct(self) -> bool:
+        """Is it a measurement of a field itself?"""
+        return self.kind == "observation" and self.relation.expression in self.relation.jets and not self.jet.orders
+
+    @property
+    def jet(self) -> Jet:
+        """The first derivative that it reads: the only one, where it reads one."""
+        return next(iter(self.relation.jets.values()))
+
+    def part(self, chosen: NDArray[np.int64]) -> Statement:
+        """Some of the measurements."""
+        assert self.points is not None
+        points = {name: x[chosen] for name, x in self.points.items()}
+        return replace(self, points=points, target=self.target[chosen], stencil=part_of(self.stencil, chosen))

@@ -55,7 +55,7 @@ def shifted(points: Points, shift: Shift) -> dict[str, Array]:
     return {name: x + shift[name] if name in shift else x for name, x in points.items()}
 
 
-def part(stencil: Stencil, chosen: slice | NDArray[np.bool_ | np.intp]) -> Stencil:
+def part_of(stencil: Stencil, chosen: slice | NDArray[np.bool_ | np.intp]) -> Stencil:
     """The stencil of some of the points."""
     return tuple(
         ({name: s[chosen] if isinstance(s, np.ndarray) and s.ndim else s for name, s in shift.items()}, weight)

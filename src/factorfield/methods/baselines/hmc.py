@@ -24,7 +24,7 @@ from factorfield.methods.baselines.density import Batch, Batched, Shape, double_
 from factorfield.methods.joint.joint import Laplace
 from factorfield.methods.mean_field.mean_field import MeanField
 from factorfield.model.model import Model, observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.posterior.sampled import SampledPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status

@@ -19,7 +19,7 @@ from factorfield.methods.baselines.adam import Loss, Schedule
 from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, log_joint
 from factorfield.methods.baselines.sgd import adam_status, anneal, losses_of
 from factorfield.model.model import observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +19,28 @@ from numpy.typing import NDArray
 from factorfield.errors import expected
 from factorfield.methods.mean_field.kernel import GENERAL, LINEAR, MOST_READS, RELATION, SEMILINEAR, sweep
 from factorfield.model.activation import PiecewiseExponential
-from factorfield.model.factors import FactorGroup, symmetric_rule
+from factorfield.model.factors import FactorGroup, is_equation, symmetric_rule
 from factorfield.model.latent import LatentRelation
 from factorfield.model.model import Model
 from factorfield.problem.relation import evaluate_coefficient
 
+if TYPE_CHECKING:
+    import sympy
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
+
+
+class CompiledRelation(Protocol):
+    """Writes value and slopes of a group's relation to `outputs`."""
+
+    def __call__(self, group: int, arguments: Array, outputs: Array) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Arrays in the order of the kernel's arguments; see mean_field_kernel.sweep."""
+    """Arrays in the order of the kernel's arguments; see kernel.sweep."""
 
     groups: tuple[FactorGroup, ...]
     forms: tuple[Form, ...]
@@ -49,7 +59,7 @@ class Layout:
     noise: Array
     coefficients: Array
     constants: Array
-    relation: Any
+    relation: CompiledRelation
     activation: PiecewiseExponential
 
     def factors(self, of_equation: bool) -> Indices:
@@ -67,14 +77,14 @@ class Layout:
         rules = [symmetric_rule(len(f.relation.inputs)) if f.kind == GENERAL else _NO_RULE for f in forms]
         width = max(nodes.shape[1] for nodes, _ in rules)
         nodes = np.concatenate([np.pad(n, ((0, 0), (0, width - n.shape[1]))) for n, _ in rules])
-        bends = [f.bends for f in forms]
+        derivatives = [f.activation_derivatives for f in forms]
         kl, rejected = sweep(
             np.asarray(order), self.group_of, np.array([f.kind for f in forms]), self.uses_belief, self.floor,
             self.design, self.starts, self.offsets, self.lengths, np.array([len(f.relation.inputs) for f in forms]),
             self.blocks, self.block_counts, self.message_start, self.target, self.noise, self.coefficients,
             _stacked([f.units for f in forms], -1), _stacked([f.readout for f in forms], 0.0),
             self.relation, self.constants, np.array([f.constant_count for f in forms]),
-            _stacked(bends, 0), np.array([len(b) for b in bends]),
+            _stacked(derivatives, 0), np.array([len(d) for d in derivatives]),
             nodes, np.concatenate([w for _, w in rules]), np.cumsum([0, *[len(w) for _, w in rules]]),
             self.activation.alpha, self.activation.beta, kinks, damping, *arrays,
         )  # fmt: skip
@@ -84,7 +94,7 @@ class Layout:
 _NO_RULE = (np.zeros((0, 1)), np.zeros(0))
 
 
-def _stacked(arrays: Sequence[NDArray[Any]], fill: float) -> NDArray[Any]:
+def _stacked(arrays: Sequence[NDArray[Number]], fill: float) -> NDArray[Number]:
     """Arrays of different lengths as one, short ones padded with `fill`."""
     shape = [max(a.shape[axis] for a in arrays) for axis in range(arrays[0].ndim)]
     result = np.full((len(arrays), *shape), fill, dtype=arrays[0].dtype)
@@ -101,20 +111,17 @@ class Form:
     relation: LatentRelation
     units: Indices  # (units, 3): positions of z, r, q
     readout: Array
-    coefficients: tuple[Any, ...]  # symbolic p0, p1, p2, c1, c2
+    coefficients: tuple[sympy.Expr, ...]  # p0, p1, p2, c1, c2
 
     @property
-    def bends(self) -> Indices:
+    def activation_derivatives(self) -> Indices:
+        """(functional of z, order k) of every g^(k)(z) that a general relation and its slopes read."""
         keys = [(of, order) for of, order, _ in self.relation.all_bends.values()]
         return np.array(keys if self.kind == GENERAL else [], np.int64).reshape(-1, 2)
 
     @property
     def constant_count(self) -> int:
         return len(self.relation.parameters) + len(self.relation.coordinates)
-
-
-def is_equation(group: FactorGroup) -> bool:
-    return group.name.startswith("equation")
 
 
 def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
@@ -151,11 +158,13 @@ def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
 
 
 def _activation(model: Model) -> PiecewiseExponential:
-    """The one bent activation of the model; the kernel has room for a single pair of constants."""
-    bent = {f.activation for f in model.representation.forms.values() if isinstance(f.activation, PiecewiseExponential)}
-    if len(bent) > 1:
-        raise expected("one activation for all fields in mean-field", f"{len(bent)}", "method='joint'")
-    return next(iter(bent), PiecewiseExponential())
+    """The one nonlinear activation of the model; the kernel has room for a single pair of constants."""
+    found = {
+        f.activation for f in model.representation.forms.values() if isinstance(f.activation, PiecewiseExponential)
+    }
+    if len(found) > 1:
+        raise expected("one activation for all fields in mean-field", f"{len(found)}", "method='joint'")
+    return next(iter(found), PiecewiseExponential())
 
 
 def _design(groups: Sequence[FactorGroup]) -> tuple[Array, list[list[int]]]:
@@ -203,20 +212,20 @@ def _semilinear(model: Model, relation: LatentRelation) -> Form | None:
     roles = np.full((len(units), 3), -1, np.int64)
     roles[:, 0] = units
     symbols = (*relation.inputs, *relation.bends)
-    found: dict[str, list[Any]] = {"p0": [], "p1": [], "p2": [], "c1": [], "c2": []}
+    found: dict[str, list[sympy.Expr]] = {"p0": [], "p1": [], "p2": [], "c1": [], "c2": []}
     try:
         terms = sympy.Poly(sympy.expand(relation.expression), *symbols).terms()
     except sympy.PolynomialError:
         return None
     for powers, coefficient in terms:
         present = {symbols[i]: power for i, power in enumerate(powers) if power}
-        bends = [
+        derivatives = [
             (units.index(relation.bends[s][0]), relation.bends[s][1], p)
             for s, p in present.items()
             if s in relation.bends
         ]
         inputs = [(relation.inputs.index(s), p) for s, p in present.items() if s not in relation.bends]
-        match (sorted(bends), inputs):
+        match (sorted(derivatives), inputs):
             case ([], []):
                 found["p0"].append(coefficient)
             case ([(h, 0, 1)], []):
@@ -264,11 +273,11 @@ def _rows(tables: Sequence[Array]) -> Array:
     return np.concatenate([np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables])
 
 
-def _compiled(forms: Sequence[Form]) -> Any:
+def _compiled(forms: Sequence[Form]) -> CompiledRelation:
     """One C-callable relation(group, arguments, outputs) for all general groups of the model."""
     from numba import cfunc, njit
 
-    def chained(remaining: list[tuple[int, Callable[..., Any]]]) -> Callable[..., Any]:
+    def chained(remaining: list[tuple[int, Callable[[Array], Sequence[float]]]]) -> CompiledRelation:
         if not remaining:
             return njit(lambda group, arguments, outputs: None)
         index, function = remaining[0]

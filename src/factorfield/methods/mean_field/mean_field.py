@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from factorfield.methods.continuation import stages
 from factorfield.methods.mean_field.layout import Layout, lay_out
 from factorfield.model.activation import Variant
 from factorfield.model.model import Model, observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
@@ -67,14 +67,14 @@ class MeanField:
 
     def run(self, model: Model, progress: Progress | None = None) -> Solution:
         begin = time.perf_counter()
-        settings = self._settings(model)
+        method = self.resolved(model)
         if progress is not None:
             progress("laying out the factors (the first run on a machine compiles for some seconds)", 0.0)
-        layout = lay_out(model, settings["residual_input"] == "belief", settings["coefficient_floor"])
+        layout = lay_out(model, method.residual_input == "belief", method.floor or 0.0)
         messages = Messages.start(model, layout)
         rng = np.random.default_rng(self.seed)
-        trace: dict[str, Any] = {"max_kl": [], "rejected": 0, "passes": []}
-        kinks = settings["variant"] == "exact"
+        trace = Trace()
+        kinks = method.variant == "exact"
         status = Status("converged")
         passes = self._stages(model, layout)
         for index, (stage_model, chosen) in enumerate(passes):
@@ -96,20 +96,24 @@ class MeanField:
             messages.mean.copy(),
             np.sqrt(messages.variance),
         )
-        return Solution(posterior, status, trace, timings, {**model.settings, **settings, "method": self.name})
-
-    def _settings(self, model: Model) -> dict[str, Any]:
-        own = model.settings
-        belief = self.residual_input or own.get("residual_input", "cavity")
-        floor = own.get("coefficient_floor", 0.0) if self.floor is None else self.floor
-        return {
-            "residual_input": belief,
-            "variant": self.variant or own.get("variant", "exact"),
-            "coefficient_floor": floor if belief == "belief" else 0.0,
-            "continuation": own.get("continuation") if self.continuation is None else (self.continuation or None),
-            "schedule": self.schedule, "epochs": self.epochs, "tolerance": self.tolerance, "damping": self.damping,
-            "method_seed": self.seed,
+        settings = {
+            **model.settings, "residual_input": method.residual_input, "variant": method.variant,
+            "coefficient_floor": method.floor, "continuation": method.continuation or None, "schedule": self.schedule,
+            "epochs": self.epochs, "tolerance": self.tolerance, "damping": self.damping, "method_seed": self.seed,
+            "method": self.name,
         }  # fmt: skip
+        return Solution(posterior, status, asdict(trace), timings, settings)
+
+    def resolved(self, model: Model) -> MeanField:
+        """The same settings with the model's choices in place of None."""
+        own = model.settings
+        moments = self.residual_input or own.get("residual_input", "cavity")
+        floor = own.get("coefficient_floor", 0.0) if self.floor is None else self.floor
+        return replace(
+            self, residual_input=moments, variant=self.variant or own.get("variant", "exact"),
+            continuation=(own.get("continuation") if self.continuation is None else self.continuation) or "",
+            floor=floor if moments == "belief" else 0.0,
+        )  # fmt: skip
 
     def _stages(self, model: Model, layout: Layout) -> list[tuple[Model, NDArray[np.int64]]]:
         """(model, factors to visit) of each pass."""
@@ -124,29 +128,38 @@ class MeanField:
 
     def _pass(
         self, layout: Layout, messages: Messages, chosen: NDArray[np.int64], rng: np.random.Generator, kinks: bool,
-        trace: dict[str, Any], progress: Callable[[int, float], None],
+        trace: Trace, progress: Callable[[int, float], None],
     ) -> Status:  # fmt: skip
         for epoch in range(1, self.epochs + 1):
             kl, rejected = layout.sweep(rng.permutation(chosen), messages.arrays, kinks, self.damping)
-            trace["max_kl"].append(kl)
-            trace["rejected"] += rejected
+            trace.max_kl.append(kl)
+            trace.rejected += rejected
             progress(epoch, kl)
             if not np.isfinite(kl) or not np.all(np.isfinite(messages.mean)) or not np.all(messages.variance > 0.0):
-                trace["passes"].append(epoch)
+                trace.passes.append(epoch)
                 return Status(
                     "diverged",
                     f"messages lost their meaning in epoch {epoch} (max KL {kl:.3g}): try damping=0.5, "
                     "residual_input='cavity', or method='joint'",
                 )
             if kl < self.tolerance:
-                trace["passes"].append(epoch)
+                trace.passes.append(epoch)
                 return Status("converged", f"max KL {kl:.2g} after {epoch} epochs, below {self.tolerance:g}")
-        trace["passes"].append(self.epochs)
+        trace.passes.append(self.epochs)
         return Status(
             "max-iterations",
-            f"{self.epochs} epochs with max KL {trace['max_kl'][-1]:.2g}, not below {self.tolerance:g}: usable; "
+            f"{self.epochs} epochs with max KL {trace.max_kl[-1]:.2g}, not below {self.tolerance:g}: usable; "
             "more epochs, or method='joint', would settle it",
         )
+
+
+@dataclass
+class Trace:
+    """The largest KL of each epoch, how many messages were rejected in all, and the epochs of each pass."""
+
+    max_kl: list[float] = field(default_factory=list)
+    rejected: int = 0
+    passes: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
