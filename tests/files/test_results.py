@@ -204,8 +204,7 @@ def test_a_file_without_the_later_attributes_still_predicts_what_it_did(tmp_path
 def test_a_file_holds_its_advice_as_values_and_as_texts(file: Path, tmp_path: Path) -> None:
     result = read(file)
     said = (Advice("modes", "too few along x", "x"), Advice("contradiction", "two values"))
-    again = replace(result, warnings=tuple(advice.text for advice in said), advice=said)
-    path = write(again, ff.load(file).default_grid(), tmp_path / "told.nc")
+    path = write(replace(result, advice=said), ff.load(file).default_grid(), tmp_path / "told.nc")
     assert read(path).advice == said and ff.load(path).warnings == ("too few along x", "two values")
-    silent = read(write(replace(result, warnings=None), ff.load(file).default_grid(), tmp_path / "older.nc"))
-    assert silent.warnings is None and silent.advice == ()
+    silent = read(write(replace(result, advice=None), ff.load(file).default_grid(), tmp_path / "older.nc"))
+    assert silent.advice is None
