@@ -154,9 +154,9 @@ def test_a_chain_is_stored_small_and_files_of_format_1_still_load(tmp_path: Path
     links = list(dict.fromkeys(solution.posterior.links))
     for i, link in enumerate(links):
         stored = stored.drop_vars([f"chain_inside{name}_{i}" for name in ("", "_sizes", "_directions")])
-        blocks = np.concatenate([part.block.ravel() for part in link.inside.parts])
+        blocks = np.concatenate([part.block.ravel() for part in link.interior.parts])
         stored[f"chain_inside_{i}"] = (f"block{i}", blocks)
-        stored[f"chain_inside_sizes_{i}"] = (f"part{i}", [float(len(part.where)) for part in link.inside.parts])
+        stored[f"chain_inside_sizes_{i}"] = (f"part{i}", [float(len(part.where)) for part in link.interior.parts])
     old = tmp_path / "old.nc"
     first.to_netcdf(old, engine="h5netcdf")
     stored.to_netcdf(old, engine="h5netcdf", mode="a", group="posterior")
