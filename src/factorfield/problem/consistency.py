@@ -38,7 +38,7 @@ def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None
         warnings.warn(
             f"{len(equations)} equations for {len(fields)} field(s): all of them are asked to hold, "
             "which they may not be able to together",
-            AdviceWarning, stacklevel=4,
+            AdviceWarning, stacklevel=3,
         )  # fmt: skip
 
 
