@@ -60,7 +60,7 @@ def test_methods_and_their_options_are_those_of_the_schema() -> None:
 
 
 def test_the_page_names_every_key() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "problem-files.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "data-and-files.md").read_text()
     table = page.partition("## Every key")[2].partition("In Python")[0]
     for key in {key for node in every_schema(SCHEMA) for key in node.get("properties", {})}:
         assert re.search(rf"\b{key}\b", table), key
