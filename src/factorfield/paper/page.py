@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from factorfield.paper.claims import Claim
 from factorfield.paper.tables import Records, Table
@@ -69,18 +68,16 @@ def _picture(path: Path) -> str:
 
 def _origin(records: Records) -> str:
     """Commits, versions and machines of the records."""
+    origins = [record["provenance"] for record in records.all]
 
-    def seen(*path: str) -> list[str]:
-        values: set[str] = set()
-        for record in records.all:
-            value: Any = record["provenance"]
-            for key in path:
-                value = value.get(key, "")
-            values.add(str(value))
-        return sorted(values)
+    def listed(values: Iterable[str]) -> str:
+        return ", ".join(sorted(set(values)))
 
+    versions = "; ".join(
+        f"{name} {listed(origin['versions'].get(name, '') for origin in origins)}"
+        for name in ("factorfield", "numpy", "jax")
+    )
     return (
-        f"commits {', '.join(seen('commit'))}; factorfield {', '.join(seen('versions', 'factorfield'))}; "
-        f"numpy {', '.join(seen('versions', 'numpy'))}; jax {', '.join(seen('versions', 'jax'))}; "
-        f"{', '.join(seen('machine', 'system'))}; {time.strftime('%Y-%m-%d')}"
+        f"commits {listed(origin['commit'] for origin in origins)}; {versions}; "
+        f"{listed(origin['machine'].get('system', '') for origin in origins)}; {time.strftime('%Y-%m-%d')}"
     )
