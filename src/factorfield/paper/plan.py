@@ -122,9 +122,7 @@ def _reactions(scope: Scope) -> list[tuple[float, float]]:
     return [(0.5, 1.0)] if scope.quick else [(1.0, rho) for rho in REACTIONS]
 
 
-def _ablation(
-    scope: Scope, method: str, speeds: Sequence[float], settings: Sequence[tuple[float, float]]
-) -> list[Run]:
+def _ablation(scope: Scope, method: str, speeds: Sequence[float], settings: Sequence[tuple[float, float]]) -> list[Run]:
     """Three rows of some cells: where one option at a time is varied."""
     runs = []
     for row in range(scope.ablation_rows):
