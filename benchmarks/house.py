@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
+from rows import header, line
 
 LINES, COMPLEXITY = 60, 12  # what functions should stay under, and at
 KERNELS = re.compile("njit|jit|vectorize")  # decorators of compiled functions, which are counted apart
@@ -125,9 +125,10 @@ def commit(tree: Path) -> str:
 def main() -> None:
     here = Path(__file__).parents[1]
     trees = [Path(name).resolve() for name in sys.argv[1:]] or [here]
-    table = pd.DataFrame({commit(tree): shape(tree) for tree in trees}).rename_axis("").reset_index()
-    for cells in (table.columns, ["---"] * table.shape[1], *table.to_numpy()):
-        print("| " + " | ".join(cells) + " |")
+    shapes = {commit(tree): shape(tree) for tree in trees}
+    header("", *shapes)
+    for name in next(iter(shapes.values())):
+        line(name, *(numbers[name] for numbers in shapes.values()))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+from rows import advection, fisher  # noqa: E402
 
 import factorfield as ff  # noqa: E402
 
@@ -47,14 +48,7 @@ def generated() -> Iterator[Case]:
         yield f"joint-{name}", lambda name=name: ff.problems.get(name), "joint"
 
 
-def of_the_paper(data: Path) -> Iterator[Case]:
-    def advection(b: float, row: int) -> ff.Problem:
-        return ff.problems.get("advection", file=data / f"1D_Advection_Sols_beta{float(b)}.hdf5", row=row)
-
-    def fisher(nu: float, rho: float, row: int) -> ff.Problem:
-        file = data / "ReacDiff_initial_conditions.npz"
-        return ff.problems.get("fisher-kpp", file=file, row=row, nu=nu, rho=rho)
-
+def of_the_paper() -> Iterator[Case]:
     for b in (0.1, 0.4, 1, 2, 7):
         for row in range(10):
             make = lambda b=b, row=row: advection(b, row)  # noqa: E731
@@ -75,8 +69,7 @@ def of_the_paper(data: Path) -> Iterator[Case]:
 def record(folder: Path, prefixes: tuple[str, ...]) -> None:
     """One .npz per case: mean and std on at most about 40 points per axis, the rest as JSON in `info`."""
     folder.mkdir(parents=True, exist_ok=True)
-    data = os.environ.get("FACTORFIELD_PDEBENCH")
-    for name, make, method in [*generated(), *(of_the_paper(Path(data)) if data else ())]:
+    for name, make, method in [*generated(), *(of_the_paper() if "FACTORFIELD_PDEBENCH" in os.environ else ())]:
         if (folder / f"{name}.npz").exists() or not name.startswith(prefixes or ""):
             continue
         asked = make()
