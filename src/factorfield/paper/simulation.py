@@ -6,10 +6,10 @@ linear problem with all hyperparameters fixed: advection, labels at the start an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from factorfield.methods.chain.chain import Chain
@@ -17,12 +17,12 @@ from factorfield.model.windowed import set_up
 from factorfield.paper.tables import Table
 from factorfield.problem.domain import Interval, Periodic
 from factorfield.problem.problem import Observations, Problem
+from factorfield.progress import Progress
 
 LABELS, LATER, SIGMA = 24, 5, 0.05
 INSTANT = 0.7  # of the later labels
 RANKS = 20  # bins: one more than posterior draws
 QUANTITIES = {"u(0.1, 0)": (0, 0), "u(0.6, 0)": (0, 1), "u(0.1, 0.4)": (1, 0), "u(0.6, 1)": (2, 1)}
-Tell = Callable[[str, float], None]
 
 
 def problem_with(values: np.ndarray, later: np.ndarray) -> Problem:
@@ -36,7 +36,7 @@ def problem_with(values: np.ndarray, later: np.ndarray) -> Problem:
     )  # fmt: skip
 
 
-def ranks(draws: int, seed: int = 0, tell: Tell | None = None) -> dict[str, np.ndarray]:
+def ranks(draws: int, seed: int = 0, tell: Progress | None = None) -> dict[str, np.ndarray]:
     """The rank of the truth among RANKS - 1 posterior draws, per quantity and simulated data set."""
     x, there = (np.arange(LABELS) + 0.5) / LABELS, np.linspace(0.05, 0.85, LATER)
     template = problem_with(np.sin(2 * np.pi * x) + 0.3 * np.cos(6 * np.pi * x), np.zeros(LATER))
@@ -64,12 +64,15 @@ def ranks(draws: int, seed: int = 0, tell: Tell | None = None) -> dict[str, np.n
     return {name: np.array(values) for name, values in found.items()}
 
 
-def simulation_table(draws: int, tell: Tell | None = None) -> Table:
+def simulation_table(draws: int, tell: Progress | None = None) -> Table:
     """Chi-square of each quantity's rank histogram against the uniform one."""
-    rows: list[list[object]] = []
+    rows = []
     for name, values in ranks(draws, tell=tell).items():
         counts = np.bincount(values, minlength=RANKS)
         result = stats.chisquare(counts)
-        rows.append([name, draws, float(result.statistic), float(result.pvalue), int(counts.min()), int(counts.max())])
+        rows.append({
+            "quantity": name, "draws": draws, "chi-square": float(result.statistic), "p": float(result.pvalue),
+            "fewest": int(counts.min()), "most": int(counts.max()),
+        })  # fmt: skip
     title = f"simulation-based calibration: ranks in {RANKS} bins, advection, hyperparameters fixed"
-    return Table(title, ["quantity", "draws", "chi-square", "p", "fewest", "most"], rows)
+    return Table(title, pd.DataFrame(rows))
