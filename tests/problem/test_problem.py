@@ -112,12 +112,6 @@ def test_an_unused_parameter_is_advised_about() -> None:
         build(parameters={"b": 1.0, "c": 2.0})
 
 
-@pytest.mark.parametrize("arguments", [(1.0, 0.0), (np.nan, 1.0), (-1.0, 0.5, True)])
-def test_malformed_unknowns_are_refused(arguments: tuple[float, ...]) -> None:
-    with pytest.raises(ff.ProblemError):
-        ff.Unknown(*arguments)  # type: ignore[arg-type]
-
-
 def test_statements_know_their_kind_and_have_names_of_their_own() -> None:
     wall = ff.Boundary("u_x = 0", at={"x": 0})
     start = ff.Initial("u = sin(2*pi*x)")

@@ -31,7 +31,7 @@ from factorfield.problem.problem import Problem, checked_parameters
 from factorfield.problem.relation import find_fields
 
 LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
-MOST_BLAMED = 50  # conditions that are tried one by one to find the one at fault
+MOST_TRIED = 50  # conditions that are tried one by one to find the one at fault
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
 Array = NDArray[np.float64]
 Parameters = dict[str, float | Unknown | Table]
@@ -96,7 +96,7 @@ def _text(source: Path) -> str:
 
 
 class _Reader:
-    """One file on its way to a Problem."""
+    """Reads one file into a Problem."""
 
     def __init__(self, text: str, source: Path, allow_outside: bool) -> None:
         self.text, self.source, self.allow_outside = text, source, allow_outside
@@ -123,11 +123,11 @@ class _Reader:
         try:
             yield
         except ProblemError as problem:
-            raise self.placed(problem, path) from None
+            raise self.with_line(problem, path) from None
         except schemas.Misfit as fault:
-            raise self.placed(fault.error, (*path, *fault.path)) from None
+            raise self.with_line(fault.error, (*path, *fault.path)) from None
 
-    def placed(self, problem: ProblemError, path: schemas.Path) -> ProblemError:
+    def with_line(self, problem: ProblemError, path: schemas.Path) -> ProblemError:
         return ProblemError(f"{self.source.name}, line {line_of(self.text, path)}: {problem}")
 
     def read(self) -> ProblemFile:
@@ -283,12 +283,14 @@ class _Reader:
             return build(len(conditions), units)
         except ProblemError as problem:
             pieces: list[Piece] = [(("equation",), 0, {})]
-            pieces += [(path, index + 1, {}) for index, (path, _) in enumerate(conditions[:MOST_BLAMED])]
+            pieces += [(path, index + 1, {}) for index, (path, _) in enumerate(conditions[:MOST_TRIED])]
             pieces += [(("units", key), 0, {key: unit}) for key, unit in units.items()]
-            raise self.placed(problem, _blamed(str(problem), build, pieces)) from None
+            raise self.with_line(problem, _faulty_piece(str(problem), build, pieces)) from None
 
 
-def _blamed(message: str, build: Callable[[int, Mapping[str, str]], Problem], pieces: list[Piece]) -> schemas.Path:
+def _faulty_piece(
+    message: str, build: Callable[[int, Mapping[str, str]], Problem], pieces: list[Piece]
+) -> schemas.Path:
     """The first piece with which a problem fails as the whole does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -114,7 +114,7 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
     for key, values in (("truth", problem.truth), ("stored", problem.stored)):
         if values is not None:
             top[key] = values
-    top = metadata.described(metadata.with_coefficients(top, posterior), problem)
+    top = metadata.with_names(metadata.with_coefficients(top, posterior), problem)
     stored = {key: (_own_dims(key, values), values) for key, values in {**arrays, **posterior.arrays()}.items()}
     stored |= {key: (_column_dims(key, values), values) for key, values in columns.items()}
     group = xr.Dataset(stored)
@@ -124,8 +124,8 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
         top.to_netcdf(path, engine="h5netcdf", mode="w")
         encoding = dict.fromkeys(sparse, COMPRESSED)
         group.to_netcdf(path, engine="h5netcdf", mode="a", group="posterior", encoding=encoding)
-    except RuntimeError as problem_:  # what HDF5 raises when the disk filled up meanwhile
-        raise OSError(errno.EIO, "writing failed", str(path)) from problem_
+    except RuntimeError as full:  # what HDF5 raises when the disk filled up meanwhile
+        raise OSError(errno.EIO, "writing failed", str(path)) from full
 
 
 def _reserve(path: Path, size: int) -> None:

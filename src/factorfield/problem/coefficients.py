@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scipy.interpolate import BSpline
 
 Array = NDArray[np.float64]
-PADDING = 6  # values of the next period on either side of a periodic table: more than a cubic spline can feel
+PADDING = 6  # values of the next period on either side of a periodic table: a spline hardly depends on farther ones
 ROUNDING = 1e-9  # of the axis: a table may miss its ends by rounding
 
 

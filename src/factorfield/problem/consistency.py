@@ -14,8 +14,8 @@ from factorfield.problem.domain import TIME, Domain
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
 
-PLACES = 16  # along each free axis, where two conditions are compared
-EXCLUDED = 30.0  # sigmas between two conditions on one face from which they cannot both be meant
+POINTS = 16  # along each free axis, where two conditions are compared
+CONTRADICTION = 30.0  # sigmas between two conditions on one face from which they cannot both be meant
 
 
 def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None:
@@ -38,7 +38,7 @@ def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None
         warnings.warn(
             f"{len(equations)} equations for {len(fields)} field(s): all of them are asked to hold, "
             "which they may not be able to together",
-            AdviceWarning, stacklevel=4,
+            AdviceWarning, stacklevel=3,
         )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def _gap(
     if gap.free_symbols & set(jets):
         return 0.0, 0.0
     face = one.face or {}
-    points = domain.tensor({n: [face[n]] if n in face else domain[n].cells(PLACES) for n in domain.names})
+    points = domain.tensor({n: [face[n]] if n in face else domain[n].cells(POINTS) for n in domain.names})
     sizes = [np.max(np.abs(evaluate_coefficient(x, constants, points))) for x in (gap, *lead)]
     sigma = np.hypot((one.sigma or 0.0) / sizes[1], (other.sigma or 0.0) / sizes[2])
-    return float(sizes[0]), EXCLUDED * float(sigma) + 1e-9
+    return float(sizes[0]), CONTRADICTION * float(sigma) + 1e-9

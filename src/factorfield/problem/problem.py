@@ -91,8 +91,8 @@ class Problem:
         texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
         known = [*self.parameters, *self.domain.names]
         self._set(fields=tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f])))
-        told = units_of_truth(truth, self.domain.names, self.fields)
-        self._set(units={**told, **checked_units(units or {}, self.names)})
+        given = checked_units(units or {}, self.names)
+        self._set(units={**units_of_truth(truth, self.domain.names, self.fields), **given})
         names: Counter[str] = Counter()
         conditioned = (self._condition_statement(condition, names) for condition in self.conditions)
         self._set(statements=(*self._equation_statements(), *conditioned))

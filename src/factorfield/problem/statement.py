@@ -54,4 +54,6 @@ class Statement:
         """Some of the measurements."""
         assert self.points is not None
         points = {name: x[chosen] for name, x in self.points.items()}
-        return replace(self, points=points, target=self.target[chosen], stencil=part_of(self.stencil, chosen))
+        sigma = self.sigma[chosen] if isinstance(self.sigma, np.ndarray) else self.sigma
+        stencil = part_of(self.stencil, chosen)
+        return replace(self, points=points, target=self.target[chosen], sigma=sigma, stencil=stencil)

@@ -30,9 +30,9 @@ def units_of_truth(truth: xr.DataArray | None, axes: Sequence[str], fields: Sequ
     """The units that a known solution carries in its attributes, as files from elsewhere do."""
     if truth is None or not hasattr(truth, "attrs"):
         return {}
-    told = {name: truth[name].attrs.get("units") for name in axes if name in truth.coords}
-    told |= dict.fromkeys(fields, truth.attrs.get("units"))
-    return {name: str(unit) for name, unit in told.items() if unit not in (None, "", PLAIN_NUMBER)}
+    units = {name: truth[name].attrs.get("units") for name in axes if name in truth.coords}
+    units |= dict.fromkeys(fields, truth.attrs.get("units"))
+    return {name: str(unit) for name, unit in units.items() if unit not in (None, "", PLAIN_NUMBER)}
 
 
 def in_units(label: str, unit: str) -> str:

@@ -52,9 +52,7 @@ def polynomials(diffusion: float, rate: float, degree: int = DEGREE, rtol: float
     return times, np.asarray(np.linalg.solve(features, values), float)
 
 
-def fields(
-    diffusion: float, rate: float, x: Array, degree: int = DEGREE, rtol: float = 1e-9
-) -> tuple[Array, Array]:
+def fields(diffusion: float, rate: float, x: Array, degree: int = DEGREE, rtol: float = 1e-9) -> tuple[Array, Array]:
     """Times, and a and b there at places x: (2, times, places)."""
     times, coefficients = polynomials(diffusion, rate, degree, rtol)
     features = chebyshev.chebvander(2.0 * x - 1.0, coefficients.shape[1] - 1)

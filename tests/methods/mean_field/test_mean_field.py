@@ -304,7 +304,7 @@ def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
 
 
 def test_papers_rows_at_b_0_4_are_as_accurate_as_with_a_joint_belief(pdebench: Path) -> None:
-    """Four of the ten rows; the whole table is in docs/messages.md. Only the std suffers from independent weights."""
+    """Four of the ten rows (all: benchmarks/results/mean-field.md). Only the std suffers from independent weights."""
     for row in range(4):
         problem = ff.problems.get("advection", file=pdebench / "1D_Advection_Sols_beta0.4.hdf5", row=row)
         model = ff.paper_model(problem)
