@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 import factorfield as ff
 from factorfield.model.factors import linearise, symmetric_rule
-from factorfield.model.latent import Form, substitute
 from factorfield.model.model import default_model, field_scale
+from factorfield.model.representation import Form, substitute
 from factorfield.problem.relation import parse_relation
 from reference import finite_difference, gaussian_expectation
 

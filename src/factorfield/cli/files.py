@@ -91,13 +91,13 @@ def _described(read: "ProblemFile") -> dict[str, Any]:
     return {
         "name": problem.name,
         "fields": list(problem.fields),
-        "equations": [_equation(problem, s) for s in problem.statements if s.is_equation],
+        "equations": [_equation(problem, s) for s in problem.statements if s.kind == "equation"],
         "domain": {
             name: {"kind": type(axis).__name__.lower(), "from": axis.lower, "to": axis.upper}
             for name, axis in ((name, problem.domain[name]) for name in problem.domain.names)
         },
         "parameters": {name: _coefficient(value) for name, value in problem.parameters.items()},
-        "conditions": [_condition(s) for s in problem.statements if not s.is_equation],
+        "conditions": [_condition(s) for s in problem.statements if s.kind != "equation"],
         "method": {"name": read.method, **read.options},
         "output": {key: str(path) for key, path in read.output.items()},
         "estimate": vars(estimate(problem, read.method, read.options, read.model)),
@@ -107,8 +107,7 @@ def _described(read: "ProblemFile") -> dict[str, Any]:
 def _equation(problem: "Problem", statement: "Statement") -> dict[str, Any]:
     from factorfield.model.activation import Identity
     from factorfield.model.functions import coefficient_parts
-    from factorfield.model.latent import substitute
-    from factorfield.model.representation import field_form
+    from factorfield.model.representation import field_form, substitute
 
     relation = statement.relation
     # linear in fields and unknown coefficients together, as the methods see it
@@ -206,7 +205,7 @@ def show(
 
 
 def _said(solution: "Solution") -> list["Statement"]:
-    return [statement for statement in solution.problem.statements if not statement.is_equation]
+    return [statement for statement in solution.problem.statements if statement.kind != "equation"]
 
 
 def _short(value: Any) -> str:
