@@ -30,16 +30,16 @@ def next_sigmas(model: WindowModel, posterior: ChainPosterior) -> list[Sigma] | 
     names = {s.name for s, sigma in pairs if sigma.is_open and sigma.rounds < ROUNDS}
     factors = WindowFactors(model)
     for index, (lower, upper) in enumerate(pairwise(posterior.edges) if names else ()):
-        speaking = [group for group in factors.own(lower, upper, index == 0) if group.statement.name in names]
+        speaking = [group for group in factors.own(lower, upper, index == 0) if group.name in names]
         belief = posterior.window(index) if speaking else None
         for group in speaking:
             assert belief is not None
             line = linearise(group.relation, group.project(belief.mean), None, group.parameters, group.points)
             seen = group.pull_back(line.slopes, len(belief.mean)) @ belief.root
             settled = np.sum(seen**2, axis=1) / group.sigma**2
-            squares[group.statement.name] = squares.get(group.statement.name, 0.0) + float(np.sum((line.value - group.target) ** 2))
+            squares[group.name] = squares.get(group.name, 0.0) + float(np.sum((line.value - group.target) ** 2))
             left = group.count - float(np.sum(np.minimum(settled, 1.0)))
-            freedom[group.statement.name] = freedom.get(group.statement.name, 0.0) + left
+            freedom[group.name] = freedom.get(group.name, 0.0) + left
     sigmas, moved = list(model.sigmas), 0.0
     for index, (statement, sigma) in enumerate(pairs):
         if statement.name in squares:
