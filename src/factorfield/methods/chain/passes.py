@@ -56,7 +56,8 @@ class Path:
         self.starts.append(window.start)
         self.links.append(window.link)
         self.groups.append(window.groups)
-        self.centres.append(window.weights)
+        if isinstance(self.starts, list):  # a file that holds the beliefs is there to save memory
+            self.centres.append(window.weights)
 
     def smoothed(self, index: int) -> Belief:
         """The belief about a window's state and inner weights up to its interior noise, given everything."""
