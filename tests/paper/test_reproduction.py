@@ -369,7 +369,8 @@ def test_the_calibration_suite_counts_coverage_of_known_noise() -> None:
     for row in table.rows:
         shares = row[2:7]
         assert list(shares) == sorted(shares)
-        assert 75.0 < row[4] <= 100.0  # three draws: a gross check of the 90 % interval
+        assert row[4] > 75.0  # three draws: a gross check of the 90 % interval
+        assert 0.6 < row[7] / row[8] < 1.4  # error to std: some ten waves in each draw give 1 +- 0.13
     assert table.rows[1][9] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
 
 
@@ -392,5 +393,5 @@ def test_ranks_of_simulated_truths_are_uniform() -> None:
     found = ranks(60)
     pooled = np.concatenate(list(found.values()))
     counts = np.bincount(pooled // 4, minlength=RANKS // 4)
-    assert stats.chisquare(counts).pvalue > 0.01
+    assert stats.chisquare(counts).pvalue > 1e-4  # other roots draw other ranks: no false alarm in 10,000 processors
     assert 0.05 < np.mean(pooled < 2) + np.mean(pooled >= RANKS - 2) < 0.35  # neither too sure nor too modest
