@@ -211,7 +211,7 @@ def test_the_sampled_estimate_of_a_refinement_bounds_what_it_would_change(name: 
     belief = condition(model, lines, position, 1e12)
     change = divergence(condition(model, lines_under(model, belief), belief.mean, 1e12), belief)
     estimate = sampled_change(model, belief, lines, position)
-    assert estimate > 0.05 or change < 1.2 * estimate  # to second order, and up to sampling error
+    assert estimate > 0.05 or change / estimate < 1.2  # to second order; a sample of 128 factors errs by 6 %
 
 
 def test_free_energy_is_minus_the_log_evidence_of_a_linear_model_and_rises_away_from_the_posterior() -> None:
