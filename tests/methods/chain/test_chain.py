@@ -98,14 +98,17 @@ def test_windows_of_one_length_share_a_factorisation() -> None:
 
 @pytest.mark.parametrize(("b", "bound"), [(0.1, 3e-3), (2.0, 3e-3)])
 def test_advection_beats_the_paper_tenfold_and_covers(b: float, bound: float) -> None:
-    errors, covers = [], []
+    errors, covers, stds = [], [], []
     for row in range(3):
         problem = ff.problems.get("advection", b=b, row=row)
         field = ff.solve(problem, method="chain").predict(x=problem.truth.x[::4], t=problem.truth.t[::10])
         score = ff.metrics.score(field, problem.truth[::10, ::4])
         errors.append(score["rmse"])
         covers.append(score["coverage90"])
+        stds.append(score["mean_std"])
     assert np.mean(errors) < bound and np.mean(covers) > 0.85
+    # The error is that of the modes left out, some five per row that count: error to std is 1 +- 0.2 over three rows.
+    assert 0.5 < np.mean(np.divide(errors, stds)) < 1.5
 
 
 @pytest.mark.parametrize(("nu", "rho"), [(0.5, 1.0), (1.0, 10.0)])
@@ -114,7 +117,8 @@ def test_fisher_kpp_needs_no_continuation_and_follows_the_first_instant(nu: floa
     field = ff.solve(problem, method="chain").predict(x=problem.truth.x[::4], t=problem.truth.t)
     truth = problem.truth[:, ::4]
     assert ff.metrics.score(field.isel(t=slice(1, None)), truth[1:])["rmse"] < 5e-5
-    assert ff.metrics.score(field, truth)["coverage90"] > 0.85
+    score = ff.metrics.score(field, truth)
+    assert score["coverage90"] > 0.85 and score["mean_std"] < 2e-3
 
 
 def test_unknown_coefficients_ride_along() -> None:
@@ -299,13 +303,13 @@ def test_a_file_for_windows_serves_further_attempts(tmp_path: Path) -> None:
     narrow = periodic("u_t + u_x", [ff.Initial("u = exp(-900*(x-0.5)**2)")])
     solution = ff.solve(narrow, method="chain", store=tmp_path / "modes.h5")
     assert solution.settings["modes"]["x"] > 16 and float(solution.predict(x=[0.5], t=[1.0])["mean"][0, 0]) > 0.99
-    x = np.linspace(0.02, 0.98, 40)
-    noisy = np.sin(np.pi * x) + 0.05 * np.random.default_rng(0).standard_normal(40)
+    x = np.linspace(0.02, 0.98, 160)
+    noisy = np.sin(np.pi * x) + 0.05 * np.random.default_rng(0).standard_normal(160)
     walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
     domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
     problem = ff.Problem("u_t = 0.05*u_xx", domain, {}, [*walls, ff.Observations(x=x, t=0.0, u=noisy)])
     found = ff.solve(problem, method="chain", modes={"x": 8}, store=tmp_path / "noise.h5")
-    assert 0.03 < found.posterior.noise["u"] < 0.08
+    assert found.posterior.noise["u"] == pytest.approx(0.05, rel=0.2)  # from 152 free values: its sd is 6 %
 
 
 def test_further_data_do_not_restart_a_chain_that_grew() -> None:

@@ -214,7 +214,7 @@ def test_the_sampled_estimate_of_a_refinement_bounds_what_it_would_change(name: 
     belief = condition(model, lines, position, 1e12)
     change = divergence(condition(model, lines_under(model, belief), belief.mean, 1e12), belief)
     estimate = sampled_change(model, belief, lines, position)
-    assert estimate > 0.05 or change < 1.2 * estimate  # to second order, and up to sampling error
+    assert estimate > 0.05 or change / estimate < 1.2  # to second order; a sample of 128 factors errs by 6 %
 
 
 def test_free_energy_is_minus_the_log_evidence_of_a_linear_model_and_rises_away_from_the_posterior() -> None:
@@ -282,9 +282,12 @@ def test_the_joint_belief_is_the_true_posterior_of_a_small_nonlinear_model() -> 
     )  # fmt: skip
     model = ff.paper_model(problem, modes={"x": 2, "t": 3}, label_noise=0.1, residual_noise=0.3)
     posterior = ff.solve(model).posterior
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((20_000, model.size))
-    draws = posterior.mean + noise @ posterior.root.T
+    # The same draws on every processor: LAPACK is free in a root and in the signs of the rotated coordinates, so take
+    # the symmetric root, which is unique, and noise on the features before their rotation.
+    variances, axes = np.linalg.eigh(posterior.covariance)
+    rotation = model.representation.latents["u"].basis.rotation
+    noise = np.random.default_rng(0).standard_normal((20_000, model.size)) @ rotation
+    draws = posterior.mean + noise @ (axes * np.sqrt(variances)) @ axes.T
     logs = np.array([model.log_joint(w) for w in draws]) + 0.5 * np.sum(noise**2, axis=1)
     weight = np.exp(logs - logs.max())
     weight /= weight.sum()
@@ -293,8 +296,9 @@ def test_the_joint_belief_is_the_true_posterior_of_a_small_nonlinear_model() -> 
     mean = weight @ draws
     std = np.sqrt(weight @ (draws - mean) ** 2)
     distance = np.abs(mean - posterior.weight_mean) / std
-    # one weakly determined, skewed direction of 35 is 0.3 sd off: a Gaussian cannot follow it
-    assert np.quantile(distance, 0.95) < 0.15 and distance.max() < 0.5
+    # The sampling error of a mean is 1 / sqrt(effective) = 0.008 sd. One weakly determined, skewed direction of 35 is
+    # 0.33 sd off, because a Gaussian cannot follow it; the weights it mixes with follow by up to 0.1 sd.
+    assert np.quantile(distance, 0.9) < 0.1 and distance.max() < 0.45
     assert_allclose(posterior.weight_std, std, rtol=0.05)
 
 
