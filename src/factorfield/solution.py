@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield import threads
-from factorfield.errors import ProblemError, expected, recorded
+from factorfield.errors import Advice, ProblemError, expected, recorded
 from factorfield.files import metadata
 from factorfield.files.atomic import complete
 from factorfield.files.description import problem_from_spec, problem_spec
@@ -71,6 +71,7 @@ class Solution:
     resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
     warnings: tuple[str, ...] | None = ()  # the advice given while solving; None: a file that does not say
     versions: Mapping[str, str] = field(default_factory=versions)  # of the packages that solved it
+    advice: tuple[Advice, ...] = ()  # the same as typed values
 
     def __repr__(self) -> str:
         method, weights = self.settings.get("method", "?"), self.posterior.representation.size

@@ -99,14 +99,14 @@ def reliability(plt: Any, _: Solution, view: View) -> Any:
     found = needs_truth(view)
     figure, (left, right) = plt.subplots(1, 2, figsize=(6.6, 3.2), constrained_layout=True)
     left.plot((0, 1), (0, 1), color=BLACK, lw=0.7)
-    left.plot((0.0, *LEVELS, 1.0), (0.0, *found["reliability"], 1.0), color=BLUE, marker="o", ms=3)
+    left.plot((0.0, *LEVELS, 1.0), (0.0, *found.reliability, 1.0), color=BLUE, marker="o", ms=3)
     left.set(xlabel="level of the interval", ylabel="share of the truth inside", xlim=(0, 1), ylim=(0, 1.02))
     left.set_aspect("equal")
-    pit = np.asarray(found["pit"])
+    pit = np.asarray(found.pit)
     right.stairs(pit * len(pit), np.linspace(0, 1, len(pit) + 1), fill=True, color=BLUE, alpha=0.35)
     right.axhline(1.0, color=BLACK, lw=0.7)
     right.set(xlabel="predicted probability of less than the truth", ylabel="density", xlim=(0, 1))
-    scores = found["scores"]
+    scores = found.scores
     left.set_title(f"90 % intervals hold {100 * scores['coverage90']:.1f} %")
     right.set_title(f"RMSE {scores['rmse']:.2g}, CRPS {scores['crps']:.2g}")
     return figure

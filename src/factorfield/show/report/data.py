@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield.problem.domain import TIME
 from factorfield.show.formula import plain
-from factorfield.show.views import LEVELS, View, beliefs, calibration, data_of, density
+from factorfield.show.views import LEVELS, Calibration, View, beliefs, calibration, data_of, density
 from factorfield.solution import Solution
 
 MOST = {1: 512, 2: 201, 3: 64}  # positions per axis of space, by the number of axes
@@ -18,7 +18,51 @@ MOST_FRAMES = {2: 101, 3: 41}
 MOST_POINTS = 3000
 
 
-def page_data(solution: Solution, shown: View) -> dict[str, Any]:
+class AxisData(TypedDict):
+    name: str
+    unit: str
+    values: list[float]
+
+
+class Measured(TypedDict):
+    field: str
+    points: dict[str, str]  # packed
+    values: str  # packed
+
+
+class FieldData(TypedDict):
+    names: list[str]
+    labels: list[str]
+    units: list[str]
+    axes: list[AxisData]
+    mean: list[str]  # packed, one per field; so are std and truth
+    std: list[str]
+    truth: list[str] | None
+    data: list[Measured]
+
+
+class CoefficientData(TypedDict):
+    name: str
+    unit: str
+    x: list[float | None]
+    after: list[float | None]
+    prior: list[float | None]
+    interval: list[float | None]
+
+
+class CalibrationData(TypedDict):
+    levels: list[float]
+    shares: list[float | None]
+    pit: list[float]
+
+
+class PageData(TypedDict):
+    field: FieldData
+    coefficients: list[CoefficientData]
+    calibration: CalibrationData | None
+
+
+def page_data(solution: Solution, shown: View) -> PageData:
     """Everything the page's script reads."""
     return {
         "field": field_data(solution, thinned(shown)),
@@ -30,7 +74,7 @@ def page_data(solution: Solution, shown: View) -> dict[str, Any]:
 def thinned(shown: View) -> View:
     """Every n-th position of space; times spread evenly, the last one kept."""
     count = len(shown.axes)
-    chosen: dict[str, Any] = {
+    chosen: dict[str, slice | NDArray[np.int64]] = {
         name: slice(None, None, -(-len(shown.axes[name]) // MOST.get(count, 64))) for name in shown.space
     }
     if shown.times is not None and count > 1:
@@ -40,7 +84,7 @@ def thinned(shown: View) -> View:
     return shown.pick(**chosen)
 
 
-def field_data(solution: Solution, shown: View) -> dict[str, Any]:
+def field_data(solution: Solution, shown: View) -> FieldData:
     units = solution.problem.units
     return {
         "names": list(shown.names),
@@ -66,8 +110,8 @@ def packed(values: ArrayLike) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
-def coefficient_data(solution: Solution) -> list[dict[str, Any]]:
-    entries = []
+def coefficient_data(solution: Solution) -> list[CoefficientData]:
+    entries: list[CoefficientData] = []
     for name, (prior, after, interval) in beliefs(solution).items():
         x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
         x = x[x > 0.0] if prior.positive else x
@@ -78,13 +122,13 @@ def coefficient_data(solution: Solution) -> list[dict[str, Any]]:
     return entries
 
 
-def calibration_data(found: dict[str, Any] | None) -> dict[str, Any] | None:
+def calibration_data(found: Calibration | None) -> CalibrationData | None:
     if found is None:
         return None
-    return {"levels": [0.0, *LEVELS, 1.0], "shares": [0.0, *rounded(found["reliability"]), 1.0], "pit": found["pit"]}
+    return {"levels": [0.0, *LEVELS, 1.0], "shares": [0.0, *rounded(found.reliability), 1.0], "pit": found.pit}
 
 
-def frame_count(numbers: dict[str, Any]) -> int:
+def frame_count(numbers: PageData) -> int:
     """Positions of the slider: times, where there is space too."""
     axes = {axis["name"]: len(axis["values"]) for axis in numbers["field"]["axes"]}
     return axes.get(TIME, 1) if len(axes) > 1 else 1
