@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import factorfield as ff
-from factorfield.show.fields import _beyond, _limits
+from factorfield.show.fields import Scale, _beyond
 from factorfield.show.formula import mathml, mathtext, vanishing
 from factorfield.show.report.page import page
 from factorfield.show.style import SIGNED, SPREAD
@@ -163,11 +163,11 @@ def test_the_summary_checks_measurements_where_no_truth_is_known(solutions: dict
 def test_a_spike_leaves_the_rest_of_a_residual_visible() -> None:
     sizes = np.ones((100, 100))
     sizes[0, 0] = 1e3
-    assert _limits(sizes, SPREAD, usual=True)["vmax"] < 2.0 and _limits(sizes, SPREAD)["vmax"] == 1e3
-    assert _beyond(sizes, _limits(sizes, SPREAD, usual=True)) == "max"
-    assert _beyond(sizes, _limits(sizes, SPREAD)) == "neither"
+    assert Scale(SPREAD, usual=True).limits(sizes)[1] < 2.0 and Scale(SPREAD).limits(sizes)[1] == 1e3
+    assert _beyond(sizes, Scale(SPREAD, usual=True).limits(sizes)) == "max"
+    assert _beyond(sizes, Scale(SPREAD).limits(sizes)) == "neither"
     smooth = np.linspace(0, 1, 100)
-    assert _limits(smooth, SIGNED, usual=True) == {"vmin": -1.0, "vmax": 1.0}  # no spike: the whole range
+    assert Scale(SIGNED, usual=True).limits(smooth) == (-1.0, 1.0)  # no spike: the whole range
 
 
 def test_units_with_a_dollar_sign_are_text() -> None:

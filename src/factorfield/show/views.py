@@ -169,7 +169,7 @@ class Check:
 
 
 def chosen_sigmas(solution: Solution) -> dict[str, float]:
-    """The sigma that the method settled on for every statement, by the statement's name; empty where it does not say."""
+    """The sigma that was used for every statement, by the statement's name; empty where a method does not say."""
     return dict(solution.settings.get("sigma") or [])
 
 

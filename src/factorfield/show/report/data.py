@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,51 +17,7 @@ MOST_FRAMES = {2: 101, 3: 41}
 MOST_POINTS = 3000
 
 
-class AxisData(TypedDict):
-    name: str
-    unit: str
-    values: list[float]
-
-
-class Measured(TypedDict):
-    field: str
-    points: dict[str, str]  # packed
-    values: str  # packed
-
-
-class FieldData(TypedDict):
-    names: list[str]
-    labels: list[str]
-    units: list[str]
-    axes: list[AxisData]
-    mean: list[str]  # packed, one per field; so are std and truth
-    std: list[str]
-    truth: list[str] | None
-    data: list[Measured]
-
-
-class CoefficientData(TypedDict):
-    name: str
-    unit: str
-    x: list[float | None]
-    after: list[float | None]
-    prior: list[float | None]
-    interval: list[float | None]
-
-
-class CalibrationData(TypedDict):
-    levels: list[float]
-    shares: list[float | None]
-    pit: list[float]
-
-
-class PageData(TypedDict):
-    field: FieldData
-    coefficients: list[CoefficientData]
-    calibration: CalibrationData | None
-
-
-def page_data(solution: Solution, shown: View) -> PageData:
+def page_data(solution: Solution, shown: View) -> dict[str, object]:
     """Everything the page's script reads."""
     return {
         "field": field_data(solution, thinned(shown)),
@@ -84,7 +39,7 @@ def thinned(shown: View) -> View:
     return shown.pick(**chosen)
 
 
-def field_data(solution: Solution, shown: View) -> FieldData:
+def field_data(solution: Solution, shown: View) -> dict[str, object]:
     units = solution.problem.units
     return {
         "names": list(shown.names),
@@ -110,8 +65,8 @@ def packed(values: ArrayLike) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
-def coefficient_data(solution: Solution) -> list[CoefficientData]:
-    entries: list[CoefficientData] = []
+def coefficient_data(solution: Solution) -> list[dict[str, object]]:
+    entries: list[dict[str, object]] = []
     for name, (prior, after, interval) in beliefs(solution).items():
         x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
         x = x[x > 0.0] if prior.positive else x
@@ -122,16 +77,15 @@ def coefficient_data(solution: Solution) -> list[CoefficientData]:
     return entries
 
 
-def calibration_data(found: Calibration | None) -> CalibrationData | None:
+def calibration_data(found: Calibration | None) -> dict[str, object] | None:
     if found is None:
         return None
     return {"levels": [0.0, *LEVELS, 1.0], "shares": [0.0, *rounded(found.reliability), 1.0], "pit": found.pit}
 
 
-def frame_count(numbers: PageData) -> int:
+def frame_count(shown: View) -> int:
     """Positions of the slider: times, where there is space too."""
-    axes = {axis["name"]: len(axis["values"]) for axis in numbers["field"]["axes"]}
-    return axes.get(TIME, 1) if len(axes) > 1 else 1
+    return len(thinned(shown).axes[TIME]) if shown.times is not None and shown.space else 1
 
 
 def rounded(values: ArrayLike) -> list[float | None]:

@@ -79,7 +79,7 @@ def page(solution: Solution) -> str:
     here = files("factorfield.show.report")
     style, script = (Markup(here.joinpath(name).read_text("utf-8")) for name in ("report.css", "report.js"))
     return _templates().get_template("page.html").render(
-        style=style, script=script, numbers=numbers, frames=frame_count(numbers), version=__version__,
+        style=style, script=script, numbers=numbers, frames=frame_count(shown), version=__version__,
         solution=solution, problem=solution.problem, shown=shown,
         title=solution.problem.name or "Untitled problem",
         status=solution.status, headline=STATUS[solution.status],
