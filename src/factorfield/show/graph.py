@@ -112,7 +112,7 @@ def _sigma(solution: Solution, same: Sequence[Statement]) -> str:
 
 
 def _weight_heights(solution: Solution, middle: float) -> dict[str, float]:
-    """Where the weights of fields and unknown functions and the unknown coefficients stand: around the groups' middle."""
+    """Where the weights of fields and functions and the unknown coefficients stand: around the middle of the groups."""
     names = [*solution.problem.fields, *solution.problem.functions, *solution.problem.unknowns]
     offsets = 0.75 * (np.arange(len(names)) - 0.5 * (len(names) - 1))
     return {name: -middle - float(offset) for name, offset in zip(names, offsets, strict=True)}
