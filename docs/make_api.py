@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -50,13 +49,12 @@ def group(title: str, names: list[str]) -> Iterator[str]:
     yield f"## {title}\n"
     for name in names:
         value = getattr(ff, name)
-        if isinstance(value, ModuleType) and not callable(value):
+        if isinstance(value, ModuleType):
             yield from of_module(name, value)
         elif inspect.isclass(value):
             yield from of_class(f"ff.{name}", value)
         else:
-            function = importlib.import_module("factorfield.solving").solve if name == "solve" else value
-            yield from of_function(f"ff.{name}", function, "###")
+            yield from of_function(f"ff.{name}", value, "###")
 
 
 def of_module(name: str, module: ModuleType) -> Iterator[str]:

@@ -26,23 +26,23 @@ NOTES = {
     "heat_from_noisy_data": "The std falls with time because the equation damps what the labels could not settle.",
     "damped_wave": "`ff.Unknown` in place of a number is all that makes a coefficient unknown. "
     "Leave out `ff.Initial(...)` if the start was not known.",
-    "unknown_speed": "Here the model is chosen by hand: two frequencies along x, polynomials of degree 16 in time, one "
-    "joint Gaussian over all weights.",
+    "unknown_speed": "Here the model is chosen by hand: two frequencies along x, polynomials of degree 16 in time, "
+    "and one joint Gaussian over all weights.",
     "clamped_beam": "A table is a cubic spline: its derivatives `S_x` and `S_xx` may stand in the equation. The std "
-    "of the tip says how far equation and conditions are trusted (*Sigmas* in [write your own PDE](your-own-pde.md)), "
-    "not how well the equation was solved: give `sigma=` if you know better.",
+    "of the tip says how far equation and conditions are trusted "
+    "([sigmas](your-own-pde.md#sigmas-that-you-leave-out)), not how well the equation was solved. "
+    "Give `sigma=` if you know better.",
     "epidemic": 'A system is a list of equations. With `noise="student-t"` values that are far off hardly count.',
-    "unknown_source": "A second derivative of noisy data is a hard question: where the data cannot answer it, the "
-    "prior's smoothness does, and the std at the ends is wide.",
+    "unknown_source": "A second derivative of noisy data is hard to find. Where the data cannot tell, the prior's "
+    "smoothness does, and the std at the ends is wide.",
     "scattered_poisson": "The same text serves Helmholtz (`u_xx + u_yy + k**2*u`). The std grows towards the two sides "
     "that nothing holds.",
 }
 HEAD = """# Tutorials
 
-The scripts of `examples/`, none longer than forty lines. Each makes its own data from a known truth (random numbers
-with seed 0) and solves; that it finds the truth again is asserted, in the script or (`unknown_speed.py`) in a test. The
-tests run them all, and check that the code here is theirs. The printed lines are of one run of
-`python docs/make_tutorials.py`.
+These are the scripts of `examples/`, none longer than forty lines. Each makes its own data from a known truth and
+solves. An assertion, in the script or in a test, checks that it finds the truth again. `python docs/make_tutorials.py`
+writes this page with the lines that the scripts print.
 """
 
 

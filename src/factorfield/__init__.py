@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from factorfield.errors import AdviceWarning, ProblemError
     from factorfield.files.problem_file import ProblemFile, read_problem
     from factorfield.model.activation import Identity, PiecewiseExponential
-    from factorfield.model.model import Model, default_model
+    from factorfield.model.model import Model
     from factorfield.model.paper import paper_model
     from factorfield.problem.coefficients import Table, Unknown
     from factorfield.problem.conditions import Boundary, Equation, Initial, Observations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from factorfield.show import plotting, report
     from factorfield.show.plotting import plot
     from factorfield.solution import Solution, load
-    from factorfield.solving import solve
+    from factorfield.solving import default_model, solve
 
 # public name -> module; imported at first use, so that `import factorfield` costs almost nothing
 _HOMES = {
@@ -45,8 +45,8 @@ _HOMES = {
     "Observations": "problem.conditions", "Table": "problem.coefficients", "Unknown": "problem.coefficients",
     "LogNormal": "problem.noise", "StudentT": "problem.noise",
     "Identity": "model.activation", "PiecewiseExponential": "model.activation",
-    "Model": "model.model", "default_model": "model.model", "paper_model": "model.paper",
-    "Solution": "solution", "load": "solution", "solve": "solving",
+    "Model": "model.model", "paper_model": "model.paper",
+    "Solution": "solution", "load": "solution", "solve": "solving", "default_model": "solving",
     "ProblemFile": "files.problem_file", "read_problem": "files.problem_file", "plot": "show.plotting",
 }  # fmt: skip
 _MODULES = {

@@ -62,28 +62,22 @@ def needed(module: str, extra: str) -> Any:
         raise expected(f"the package {module}", "an installation without it", attempt) from None
 
 
-@contextmanager
-def overheard() -> Iterator[list[warnings.WarningMessage]]:
-    """Warnings given inside, kept from the user until `repeat`."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always", AdviceWarning)
-        yield found
-
-
-def repeat(found: list[warnings.WarningMessage]) -> None:
-    """Give warnings again, under the user's own filters."""
-    for entry in found:
-        warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
+def warn_of(advice: Iterable[Advice], stacklevel: int) -> None:
+    """Turn advice into warnings, once; `stacklevel` as in warnings.warn, counted from the caller of this function."""
+    for text in dict.fromkeys(entry.text for entry in advice):
+        warnings.warn(text, AdviceWarning, stacklevel=stacklevel + 1)
 
 
 @contextmanager
 def recorded() -> Iterator[list[str]]:
     """The texts of all advice given inside; every warning still reaches the user, when the block ends."""
     texts: list[str] = []
-    found: list[warnings.WarningMessage] = []
-    try:
-        with overheard() as found:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", AdviceWarning)
+        try:
             yield texts
-            texts += [str(entry.message) for entry in found if issubclass(entry.category, AdviceWarning)]
-    finally:
-        repeat(found)
+        finally:
+            told = list(found)
+    texts += [str(entry.message) for entry in told if issubclass(entry.category, AdviceWarning)]
+    for entry in told:
+        warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)

@@ -1,4 +1,4 @@
-"""The one verb."""
+"""The one verb, and the loop that it is: solve a model, refine it, until nothing is left to refine."""
 
 from __future__ import annotations
 
@@ -8,82 +8,102 @@ from dataclasses import replace
 from typing import Any, overload
 
 from factorfield import methods
-from factorfield.errors import expected, recorded
+from factorfield.errors import expected, warn_of
 from factorfield.methods import Method
-from factorfield.methods.sites import needs_stand_ins, solve_with_stand_ins
-from factorfield.model.model import Model, default_model
-from factorfield.problem.domain import TIME
+from factorfield.methods.sites import needs_sites, solve_with_sites
+from factorfield.model.model import Model
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress, bar
 from factorfield.solution import Solution
 
-OF_MODEL = ("modes", "collocation", "activation")  # options that a method leaves to its model; the chain has its own
-
 
 @overload
 def solve(
-    problem: Problem | Model, method: str | Method | None = ..., progress: Any = ..., **options: Any
-) -> Solution: ...
+    problem: Problem | Model, method: str | Method | None = ..., progress: Any = ..., *, adapt: bool = ...,
+    **options: Any,
+) -> Solution: ...  # fmt: skip
 @overload
 def solve(
-    problem: Sequence[Problem | Model], method: str | Method | None = ..., progress: Any = ..., **options: Any
-) -> list[Solution]: ...
+    problem: Sequence[Problem | Model], method: str | Method | None = ..., progress: Any = ..., *, adapt: bool = ...,
+    **options: Any,
+) -> list[Solution]: ...  # fmt: skip
 def solve(
     problem: Problem | Model | Sequence[Problem | Model],
     method: str | Method | None = None,
     progress: bool | Progress | None = None,
+    *,
+    adapt: bool = True,
     **options: Any,
 ) -> Solution | list[Solution]:
-    """Find the posterior of a Problem (through the default model) or of a Model; a list gives a list
+    """Find the posterior of a Problem (through the method's first model) or of a Model; a list gives a list
     (sampling and gradient methods then advance all models that share their design at once).
 
-    method    a name, or a configured object such as ff.methods.Joint(); None: "chain" for problems with time, "joint"
-              for models and problems without
-    options   of a method given by name, and modes=, collocation=, activation= of the default model it solves
+    method    a name, or a configured object such as ff.methods.Joint(); None: "chain" for problems with time and
+              models of windows, "joint" for others
+    options   of a method given by name, and of the model made for a problem: modes=, and collocation=, activation=
+              (one block) or degree=, windows=, activation= (chain)
+    adapt     False: no new modes or noise levels. A solution's own model then gives the same numbers again
     progress  True for a bar on a terminal, or a callback (text, fraction done)
     """
-    many = isinstance(problem, Sequence)
     items = list(problem) if isinstance(problem, Sequence) else [problem]
-    name = _suited(items) if method is None else method
-    of_model = {} if name == "chain" else {key: options.pop(key) for key in OF_MODEL if key in options}
-    if of_model and any(isinstance(item, Model) for item in items):
-        raise expected(
-            f"a problem, not a model, with {', '.join(of_model)}", "a model", "ff.default_model(problem, ...)"
-        )
-    chosen = methods.get(name, **options) if isinstance(name, str) else name
-    together = getattr(chosen, "run_all", None)  # methods that advance trajectories in lockstep
+    chosen = [_prepared(item, method, options, adapt) for item in items]
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
-        if together and not any(needs_stand_ins(_problem_of(item)) for item in items):
-            with recorded() as told:  # which of them it is about, the methods do not say
-                found = together([_as_model(item, chosen, of_model) for item in items], report)
-            solutions = [replace(solution, warnings=tuple(told)) for solution in found]
+        together = getattr(chosen[0][0], "run_all", None) if chosen else None  # trajectories in lockstep
+        if together and method is not None and not any(needs_sites(_problem_of(item)) for item in items):
+            models = [_as_model(item, *one) for item, one in zip(items, chosen, strict=True)]
+            solutions = together(models, report)
         else:
-            solutions = []
-            for item in items:
-                with recorded() as told:
-                    solutions.append(_solve_one(item, chosen, report, of_model))
-                solutions[-1] = replace(solutions[-1], warnings=tuple(told))
-    return solutions if many else solutions[0]
+            solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
+    for solution in solutions:
+        warn_of(solution.advice or (), stacklevel=2)
+    return solutions if isinstance(problem, Sequence) else solutions[0]
 
 
-def _solve_one(item: Problem | Model, chosen: Method, report: Progress | None, of_model: Mapping[str, Any]) -> Solution:
+def default_model(problem: Problem, *, method: str = "joint", **options: Any) -> Model:
+    """The first model that ff.solve(problem, method=method, **options) would solve; options are the model's."""
+    chosen, of_model = methods.configured(method, options)
+    return _as_model(problem, chosen, of_model)
+
+
+def _prepared(
+    item: Problem | Model, method: str | Method | None, options: Mapping[str, Any], adapt: bool
+) -> tuple[Method, dict[str, Any]]:
+    """The method, and the options that are the model's."""
+    problem = _problem_of(item)
+    name = methods.default_method(item if isinstance(item, Model) else problem) if method is None else method
+    if isinstance(name, str):
+        chosen, of_model = methods.configured(name, options)
+    else:
+        chosen, of_model = name, dict(options)
+    if of_model and isinstance(item, Model):
+        remedy = "ff.default_model(problem, ...)"
+        raise expected(f"a problem, not a model, with {', '.join(of_model)}", "a model", remedy)
+    if not adapt and hasattr(chosen, "adapt"):
+        chosen = replace(chosen, adapt=False)  # type: ignore[type-var]
+    return chosen, of_model
+
+
+def _solve_one(
+    item: Problem | Model, method: Method, of_model: Mapping[str, Any], progress: Progress | None
+) -> Solution:
     def run(problem: Problem | Model) -> Solution:
-        return chosen.run(_as_model(problem, chosen, of_model), report)
+        return _refined(_as_model(problem, method, of_model), method, progress)
 
-    if not needs_stand_ins(_problem_of(item)):
+    if not needs_sites(_problem_of(item)):
         return run(item)
     if isinstance(item, Model):
         raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")
-    return solve_with_stand_ins(item, run)
+    return solve_with_sites(item, run)
 
 
-def _suited(items: Sequence[Problem | Model]) -> str:
-    """The default method: windows of time where there is time and the representation is still open."""
-    return "chain" if all(isinstance(item, Problem) and suited(item) == "chain" for item in items) else "joint"
-
-
-def suited(problem: Problem) -> str:
-    return "chain" if TIME in problem.domain else "joint"
+def _refined(model: Model, method: Method, progress: Progress | None) -> Solution:
+    """What has to be found while solving - modes, windows, noise levels - is found in this loop."""
+    while True:
+        solution = method.run(model, progress)
+        better = method.refine(model, solution) if getattr(method, "adapt", False) else None
+        if better is None:
+            return solution
+        model = better
 
 
 def _problem_of(item: Problem | Model) -> Problem:
@@ -92,7 +112,11 @@ def _problem_of(item: Problem | Model) -> Problem:
     return item.problem if isinstance(item, Model) else item
 
 
-def _as_model(problem: Problem | Model, method: Method, of_model: Mapping[str, Any]) -> Any:
-    """What a method takes: a model, or the problem itself if it chooses its own (chain)."""
-    plain = getattr(method, "takes_problem", False)
-    return problem if plain or isinstance(problem, Model) else default_model(problem, **of_model)
+def _as_model(problem: Problem | Model, method: Method, of_model: Mapping[str, Any]) -> Model:
+    if isinstance(problem, Model):
+        return problem
+    known = methods.model_options(method)
+    for key in of_model:
+        if key not in known:
+            raise expected(f"options of {method.name}'s model among {', '.join(known)}", key, "leaving it out")
+    return method.model_for(problem, **of_model)

@@ -119,7 +119,7 @@ def test_no_space_keeps_the_old_file(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "run.nc")
 
-    monkeypatch.setattr("factorfield.solution._write", full)
+    monkeypatch.setattr("factorfield.files.results._write", full)
     assert command("solve", "poisson", "--set", "noise=0.1", "--out", "run.nc") == 2
     said = capsys.readouterr().err
     assert "No space left on device" in said and said.count("\n") == 1

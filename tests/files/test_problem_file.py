@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +14,9 @@ import factorfield as ff
 from factorfield import methods
 from factorfield.cli.estimate import built, estimate, speed
 from factorfield.cli.files import templates
-from factorfield.files import schema
 from factorfield.files.description import problem_spec
-from factorfield.files.problem_file import schema_text, with_numbers
-from factorfield.files.toml_lines import line_of
+from factorfield.files.problem_file import with_numbers
 
-SCHEMA = json.loads(schema_text())
-KEYWORDS = {
-    "$schema", "$defs", "$ref", "title", "description", "type", "enum", "oneOf", "required", "properties",
-    "additionalProperties", "items", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum",
-}  # fmt: skip
 BASE = """\
 equation = "u_t = nu*u_xx"
 [domain]
@@ -117,52 +106,6 @@ def test_the_speed_is_that_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("factorfield.cli.estimate.time.perf_counter", watched)
     assert speed(size=8, repeats=1) > 0 and set(used) == {1}
-
-
-# -- the schema
-
-
-def every_schema(node: Any) -> list[dict[str, Any]]:
-    """The schema and all schemas in it (never names of properties)."""
-    found = [node]
-    for key in ("additionalProperties", "items"):
-        found += every_schema(node[key]) if isinstance(node.get(key), dict) else []
-    for key in ("properties", "$defs"):
-        found += [inner for entry in node.get(key, {}).values() for inner in every_schema(entry)]
-    return found + [inner for entry in node.get("oneOf", ()) for inner in every_schema(entry)]
-
-
-def test_the_schema_uses_only_what_the_checker_knows() -> None:
-    nodes = every_schema(SCHEMA)
-    assert len(nodes) > 60
-    assert {key for node in nodes for key in node} <= KEYWORDS
-
-
-@pytest.mark.parametrize("path", templates().values(), ids=lambda path: path.stem)
-def test_templates_and_schema_agree(path: Path) -> None:
-    import tomllib
-
-    document = tomllib.loads(path.read_text())
-    schema.check(document, SCHEMA)
-    with pytest.raises(schema.Misfit):
-        schema.check({**document, "equatoin": "u"}, SCHEMA)
-
-
-def test_methods_and_their_options_are_those_of_the_schema() -> None:
-    options = SCHEMA["properties"]["method"]["properties"]
-    assert options["name"]["enum"] == methods.names()
-    fields = set()
-    for module, name in methods._METHODS.values():
-        method = getattr(importlib.import_module(module), name)()
-        fields |= {field.name for field in dataclasses.fields(method)}
-    assert set(options) - {"name"} == fields - {"activation", "store", "start"}  # no paths, no objects
-
-
-def test_the_page_names_every_key() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "problem-files.md").read_text()
-    table = page.partition("## Every key")[2].partition("In Python")[0]
-    for key in {key for node in every_schema(SCHEMA) for key in node.get("properties", {})}:
-        assert re.search(rf"\b{key}\b", table), key
 
 
 def test_a_misspelt_or_mistyped_option_of_a_method_is_an_error() -> None:
@@ -283,44 +226,6 @@ def test_a_table_over_two_axes_comes_from_rows_in_any_order(tmp_path: Path) -> N
 
 
 # -- where an error is
-
-
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
-        (("name",), 1),
-        (("a", "b", "c"), 4),
-        (("a", "d", 1), 5),
-        (("a", "after"), 9),
-        (("list", 0, "x"), 11),
-        (("list", 1, "x"), 14),
-        (("list", 1, "deep", "y"), 16),
-        (("list", 1, "text"), 13),  # what looks like a key inside a text is none: the block is what can be named
-        (("list", 1, "missing"), 13),
-        (("quoted key",), 2),
-        (("list",), 10),
-    ],
-)
-def test_the_line_of_a_key(path: schema.Path, line: int) -> None:
-    text = '''name = "[x] # no comment"
-"quoted key" = 1
-[a]   # comment ]
-b.c = { d = 1 }
-d = [
-  "not = a key",  # [
-  2,
-]
-after = 1
-[[list]]
-x = 1
-
-[[list]]
-x = 2
-[list.deep]
-y = """
-text = 3
-"""'''
-    assert line_of(text, path) == line
 
 
 def test_the_piece_at_fault_is_named(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import warnings
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import pytest
 import xarray as xr
 
 import factorfield as ff
-from factorfield.files.metadata import git_commit
+from factorfield.errors import Advice
+from factorfield.files.results import read, write
 
 
 def posed(units: str = "") -> ff.Problem:
@@ -153,9 +154,9 @@ def test_a_chain_is_stored_small_and_files_of_format_1_still_load(tmp_path: Path
     links = list(dict.fromkeys(solution.posterior.links))
     for i, link in enumerate(links):
         stored = stored.drop_vars([f"chain_inside{name}_{i}" for name in ("", "_sizes", "_directions")])
-        blocks = np.concatenate([part.block.ravel() for part in link.inside.parts])
+        blocks = np.concatenate([part.block.ravel() for part in link.interior.parts])
         stored[f"chain_inside_{i}"] = (f"block{i}", blocks)
-        stored[f"chain_inside_sizes_{i}"] = (f"part{i}", [float(len(part.where)) for part in link.inside.parts])
+        stored[f"chain_inside_sizes_{i}"] = (f"part{i}", [float(len(part.where)) for part in link.interior.parts])
     old = tmp_path / "old.nc"
     first.to_netcdf(old, engine="h5netcdf")
     stored.to_netcdf(old, engine="h5netcdf", mode="a", group="posterior")
@@ -200,35 +201,10 @@ def test_a_file_without_the_later_attributes_still_predicts_what_it_did(tmp_path
     assert ff.load(path).predict(x=[0.3]).identical(solution.predict(x=[0.3]))
 
 
-def test_the_commit_is_that_of_the_checkout_and_nothing_runs_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def git(*words: str) -> str:
-        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        try:
-            done = subprocess.run(["git", *identity, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
-        except FileNotFoundError:
-            pytest.skip("git is not installed")
-        return done.stdout.strip()
-
-    (tmp_path / "a").write_text("1")
-    git("init", "--quiet")
-    assert git_commit(tmp_path) == ""  # a checkout without a commit has none to tell
-    git("add", "a")
-    git("commit", "--quiet", "-m", "first")
-    git_commit.cache_clear()
-    assert git_commit(tmp_path) == git("rev-parse", "HEAD")
-    (tmp_path / "a").write_text("2")
-    git_commit.cache_clear()
-    assert git_commit(tmp_path) == git("rev-parse", "HEAD") + "-dirty"
-    git_commit.cache_clear()
-    monkeypatch.setenv("PATH", "")
-    assert git_commit(tmp_path) == ""  # no git on this machine
-    git_commit.cache_clear()
-
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("a process was started outside a checkout")
-
-    monkeypatch.setattr(subprocess, "run", never)
-    (tmp_path / "installed").mkdir()
-    assert git_commit(tmp_path / "installed") == ""
+def test_a_file_holds_its_advice_as_values_and_as_texts(file: Path, tmp_path: Path) -> None:
+    result = read(file)
+    said = (Advice("modes", "too few along x", "x"), Advice("contradiction", "two values"))
+    path = write(replace(result, advice=said), ff.load(file).default_grid(), tmp_path / "told.nc")
+    assert read(path).advice == said and ff.load(path).warnings == ("too few along x", "two values")
+    silent = read(write(replace(result, advice=None), ff.load(file).default_grid(), tmp_path / "older.nc"))
+    assert silent.advice is None

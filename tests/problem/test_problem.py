@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,34 @@ def test_an_unused_parameter_is_advised_about() -> None:
         build(parameters={"b": 1.0, "c": 2.0})
 
 
-@pytest.mark.parametrize("arguments", [(1.0, 0.0), (np.nan, 1.0), (-1.0, 0.5, True)])
-def test_malformed_unknowns_are_refused(arguments: tuple[float, ...]) -> None:
-    with pytest.raises(ff.ProblemError):
-        ff.Unknown(*arguments)  # type: ignore[arg-type]
+def test_statements_know_their_kind_and_have_names_of_their_own() -> None:
+    wall = ff.Boundary("u_x = 0", at={"x": 0})
+    start = ff.Initial("u = sin(2*pi*x)")
+    problem = build(conditions=[*observed(), wall, start, *observed(), wall, wall, start])
+    assert [(s.kind, s.name) for s in problem.statements] == [
+        ("equation", "equation"),
+        ("observation", "observations of u"),
+        ("boundary", "boundary x = 0: u_x = 0"),
+        ("initial", "initial: u = sin(2*pi*x)"),
+        ("observation", "observations of u (2)"),
+        ("boundary", "boundary x = 0: u_x = 0 (2)"),
+        ("boundary", "boundary x = 0: u_x = 0 (3)"),
+        ("initial", "initial: u = sin(2*pi*x) (2)"),
+    ]
+
+
+def test_a_problem_is_frozen_and_changed_by_replace_which_checks() -> None:
+    problem = build(name="ring", units={"x": "m"})
+    with pytest.raises(FrozenInstanceError):
+        problem.name = "other"  # type: ignore[misc]
+    faster = problem.replace(parameters={"b": 0.5})
+    assert (faster.parameters, problem.parameters) == ({"b": 0.5}, {"b": 0.4})
+    assert (faster.name, faster.units, faster.conditions) == ("ring", {"x": "m"}, problem.conditions)
+    with pytest.raises(ff.ProblemError, match="numbers for parameter b"):
+        problem.replace(parameters={"b": "fast"})  # type: ignore[dict-item]
+
+
+def test_exchanged_statements_leave_the_first_problem_alone() -> None:
+    problem = build()
+    other = problem.with_statements(problem.statements[:1])
+    assert (len(problem.statements), len(other.statements)) == (2, 1) and other.equations is problem.equations

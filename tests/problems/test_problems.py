@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 
 import factorfield as ff
 from factorfield.data import reference
-from factorfield.data.initial import pdebench_wave, smooth_field
-from factorfield.data.pdebench import read_row
+from factorfield.data.initial import smooth_field
 from factorfield.problem.domain import Periodic
 from factorfield.problems import fisher_kpp_2d, gray_scott, reaction_inverse
 
@@ -69,28 +68,6 @@ def test_heat_truth_solves_the_equation() -> None:
     assert_allclose(problem.truth.sel(t=0.3), u(problem.truth.x.values, 0.3), atol=1e-12)
 
 
-def test_translate_is_exact_for_whole_periods_and_fourth_order_for_smooth_fields() -> None:
-    for cells in (64, 128):
-        x = (np.arange(cells) + 0.5) / cells
-        moved = reference.translate(np.sin(6 * np.pi * x), [0.123, 1.0])
-        error = np.abs(moved[0] - np.sin(6 * np.pi * (x - 0.123))).max()
-        assert_allclose(moved[1], np.sin(6 * np.pi * x), atol=1e-12)
-        assert error < 0.02 * (6 * np.pi / cells) ** 4
-
-
-def test_fisher_reference_is_fourth_order_and_exact_for_flat_fields() -> None:
-    times = np.linspace(0, 0.1, 3)
-    flat = reference.fisher_kpp(np.full(32, 0.2), 0.5, 5.0, times)
-    assert_allclose(flat[:, 0], 0.2 / (0.2 + 0.8 * np.exp(-5.0 * times)), rtol=1e-12)
-    x = (np.arange(64) + 0.5) / 64
-    start = 0.5 + 0.4 * np.sin(2 * np.pi * x)
-    finest = reference.fisher_kpp(start, 0.1, 5.0, times, step=2.5e-4)
-    errors = [np.abs(reference.fisher_kpp(start, 0.1, 5.0, times, step=s) - finest).max() for s in (1e-2, 5e-3)]
-    assert errors[0] / errors[1] == pytest.approx(16.0, rel=0.25)
-    default = reference.fisher_kpp(start, 0.1, 5.0, times)
-    assert np.abs(default - finest).max() < 1e-8
-
-
 def test_reference_fields_are_as_accurate_as_they_say() -> None:
     """Against the same on finer grids with smaller tolerances."""
     t = np.linspace(0.0, 40.0, 5)
@@ -111,38 +88,6 @@ def test_reference_fields_are_as_accurate_as_they_say() -> None:
     rough = reference.fisher_kpp(starts[0], 0.005, 5.0, times, step=fisher_kpp_2d.STEP)
     smooth = reference.fisher_kpp(starts[1], 0.005, 5.0, times, step=0.5 * fisher_kpp_2d.STEP)
     assert np.abs(rough - smooth[:, 1::3, 1::3]).max() < 1e-8
-
-
-def test_generated_waves_are_reproducible_and_of_the_stated_kind() -> None:
-    x = (np.arange(1024) + 0.5) / 1024
-    assert np.array_equal(pdebench_wave(3)(x), pdebench_wave(3)(x))
-    waves = [pdebench_wave(row) for row in range(2000)]
-    doubles = np.mean([w.counts.max() == 2 for w in waves])
-    assert doubles == pytest.approx(0.25, abs=4 * np.sqrt(0.25 * 0.75 / 2000))
-    for share in (np.mean([w.folded for w in waves]), np.mean([w.window is not None for w in waves])):
-        assert share == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / 2000))
-
-
-def test_pdebench_rows_are_read_bit_exactly_with_repaired_coordinates(pdebench: Path) -> None:
-    import h5py
-
-    path = pdebench / "1D_Advection_Sols_beta0.4.hdf5"
-    row = read_row(path, 2)
-    with h5py.File(path) as stored:
-        assert np.array_equal(row.field, stored["tensor"][2].astype(float))
-    assert row.physics == {"b": 0.4} and row.t.shape == (201,) and row.t[-1] == 2.0 and row.x[0] == 0.5 / 1024
-    problem = ff.problems.get("advection", file=path, row=2)
-    assert problem.constants == {"b": 0.4}
-    # the stored field's own error at b = 0.4 is 1.2e-3 on average (FACTS.md)
-    assert float(np.sqrt(((problem.stored - problem.truth) ** 2).mean())) < 4e-3
-
-
-def test_fisher_reference_agrees_with_stored_rows_before_they_freeze(pdebench: Path) -> None:
-    problem = ff.problems.get("fisher-kpp", file=pdebench / "ReacDiff_Nu1.0_Rho2.0.hdf5", row=3)
-    early = problem.truth.t <= 0.02
-    assert float(np.abs(problem.stored - problem.truth).where(early).max()) < 1e-3
-    only = ff.problems.get("fisher-kpp", nu=0.5, rho=1.0, file=pdebench / "ReacDiff_initial_conditions.npz", row=0)
-    assert only.stored is None and only.truth.shape == (101, 1024)
 
 
 def test_the_bump_lives_on_its_own_axis() -> None:

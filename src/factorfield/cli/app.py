@@ -41,7 +41,7 @@ PIPED_WIDTH = 160
 READER_GONE = 141  # what a shell says of a program that `| head` ended
 AS_PUBLISHED = (
     "this is the paper's model as published, known to be overconfident (docs/reproduction.md); "
-    "how the default model's intervals fare is in docs/beyond-the-paper.md"
+    "how the default model's intervals fare is in docs/gallery.md"
 )
 PACKAGES = (
     "numpy", "scipy", "sympy", "numba", "xarray", "h5netcdf", "h5py", "typer", "rich", "threadpoolctl", "matplotlib",
@@ -90,9 +90,9 @@ def solve(
     import factorfield as ff
     from factorfield import methods
     from factorfield.cli.estimate import built
+    from factorfield.files.results import check_result
     from factorfield.show.plotting import check_picture
     from factorfield.show.plotting import plot as draw
-    from factorfield.solution import check_result
 
     if method:
         methods.get(method)

@@ -88,10 +88,10 @@ def calibrate(
 ) -> None:
     """Draw data with stated noise, solve, and count how often the intervals hold the truth."""
     from factorfield import methods
+    from factorfield.files.results import check_writable
     from factorfield.paper.calibration import calibrate as count
     from factorfield.paper.calibration import cells
     from factorfield.progress import bar
-    from factorfield.solution import check_writable
 
     kinds = {"unknown": [False], "known": [True], "both": [False, True]}
     if sigma not in kinds:

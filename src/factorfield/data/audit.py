@@ -10,9 +10,9 @@ Anything else is discretisation error: reported, not a defect.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Audit:
         return [header, *lines]
 
 
-def audit(path: str | os.PathLike[str], rows: Any = None) -> Audit:
+def audit(path: str | os.PathLike[str], rows: Sequence[int] | str | None = None) -> Audit:
     """Audit rows of an advection or reaction-diffusion file (all rows, positions, or "paper")."""
     data = open_rows(path, rows)
     equation = str(data.attrs["equation"])

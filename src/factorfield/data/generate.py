@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,11 @@ from numpy.typing import NDArray
 from factorfield.data.initial import normalised, pdebench_wave
 from factorfield.data.reference import fisher_kpp, translate
 from factorfield.errors import expected, nearest
+from factorfield.files.atomic import complete
 from factorfield.problem.tables import HDF5_ENDINGS
+
+if TYPE_CHECKING:
+    import h5py
 
 Array = NDArray[np.float64]
 CELLS = 1024
@@ -52,19 +55,15 @@ def generate(
         raise expected("an output path in an existing folder", str(target), f"mkdir -p {target.parent}")
     times = np.arange(FRAMES[equation]) / 100
     x = (np.arange(CELLS) + 0.5) / CELLS
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        with h5py.File(temporary, "w") as stored:
+    with complete(target) as part:
+        with h5py.File(part, "w") as stored:
             offset = _allocated(stored, (rows, len(times), CELLS))
             stored["x-coordinate"] = x.astype(np.float32)
             # one time too many, as published
             stored["t-coordinate"] = np.arange(len(times) + 1, dtype=np.float32) / np.float32(100)
             for name, stored_name in ATTRIBUTES[equation].items():
                 stored.attrs[stored_name] = float(physics[name])
-        with open(
-            temporary, "r+b"
-        ) as sink:  # plain writes into the allocated dataset: ten times faster than HDF5's own
+        with open(part, "r+b") as sink:  # plain writes into the allocated dataset: ten times faster than HDF5's own
             sink.seek(offset)
             for start in range(0, rows, ROWS_AT_ONCE):
                 count = min(ROWS_AT_ONCE, rows - start)
@@ -72,14 +71,10 @@ def generate(
                 sink.write(_evolved(equation, initial, physics, times).data)
                 if report is not None:
                     report(start + count, rows)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
     return target
 
 
-def _allocated(stored: Any, shape: tuple[int, ...]) -> int:
+def _allocated(stored: h5py.File, shape: tuple[int, ...]) -> int:
     """Create the float32 dataset `tensor`, allocated but not filled; returns where its bytes begin in the file."""
     import h5py
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from factorfield.errors import expected, shortened
 
 if TYPE_CHECKING:
+    import h5py
     import xarray as xr
 
 Array = NDArray[np.float64]
@@ -43,7 +44,7 @@ class Row:
     physics: dict[str, float]
 
 
-def open_rows(path: str | os.PathLike[str], rows: Sequence[int] | Literal["paper"] | None = None) -> xr.Dataset:
+def open_rows(path: str | os.PathLike[str], rows: Sequence[int] | str | None = None) -> xr.Dataset:
     """Rows of a file as a Dataset `u` (row, t, x), values as stored; attributes: equation and its coefficients.
 
     rows: positions in the file, "paper" for the paper's ten by name, or None for all of them.
@@ -104,7 +105,7 @@ def _check_exists(source: Path) -> None:
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, Path]]:
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[h5py.File, Path]]:
     import h5py
 
     source = Path(path).expanduser()
@@ -117,7 +118,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, Path]]:
         raise expected("a complete HDF5 file", f"{source.name} ({reason})", "downloading it again") from None
 
 
-def _checked_layout(stored: Any, source: Path) -> tuple[Any, dict[str, float], str]:
+def _checked_layout(stored: h5py.File, source: Path) -> tuple[h5py.Dataset, dict[str, float], str]:
     if "tensor" not in stored or stored["tensor"].ndim != 3:
         found = ", ".join(sorted(stored)) or "nothing"
         raise expected("a dataset 'tensor' of rows, times and cells", f"{source.name} with {found}", "another file")
@@ -128,7 +129,7 @@ def _checked_layout(stored: Any, source: Path) -> tuple[Any, dict[str, float], s
     raise expected("attributes beta, or Nu and rho, or Nu", f"{found} in {source.name}", "a file of a known equation")
 
 
-def _positions(rows: Any, names: NDArray[np.int64], count: int, source: Path) -> list[int]:
+def _positions(rows: Sequence[int] | str | None, names: NDArray[np.int64], count: int, source: Path) -> list[int]:
     if rows is None:
         return list(range(count))
     if isinstance(rows, str):
@@ -145,7 +146,7 @@ def _positions(rows: Any, names: NDArray[np.int64], count: int, source: Path) ->
     return [int(row) for row in rows]
 
 
-def _time_step(stored: Any) -> float:
+def _time_step(stored: h5py.File) -> float:
     """The spacing of the stored times (float32) to six digits; 0.01 in every published file."""
     if "t-coordinate" not in stored or len(stored["t-coordinate"]) < 2:
         return 0.01

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,35 +13,83 @@ from factorfield.problem.domain import Domain, Interval, Periodic
 from factorfield.problem.noise import noise_from_spec, noise_spec
 from factorfield.problem.problem import Boundary, Condition, Equation, Initial, Observations, Problem, Unknown
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 Array = NDArray[np.float64]
 
 
-def problem_spec(problem: Problem) -> tuple[dict[str, Any], dict[str, Array]]:
+class EquationSpec(TypedDict):
+    text: str
+    sigma: float | None
+
+
+class FaceSpec(EquationSpec):
+    kind: Literal["initial", "boundary"]
+    at: NotRequired[dict[str, float | tuple[float, float]]]
+
+
+class ObservationsSpec(TypedDict):
+    """Their numbers are arrays beside the text: condition3_x, condition3_sigma, condition3_average_x."""
+
+    kind: Literal["observations"]
+    of: str | None
+    columns: list[str]
+    noise: NotRequired[str | tuple[str, float]]  # old files lack it, and the next
+    average: NotRequired[list[str]]
+
+
+@final
+class UnknownSpec(TypedDict):
+    mean: float
+    std: float
+    positive: bool
+    over: NotRequired[Sequence[str]]  # old files lack it, and the next
+    length: NotRequired[float | None]
+
+
+@final
+class TableSpec(TypedDict):
+    table: list[str]  # its axes; the numbers are in arrays such as table_D_x and table_D_value
+
+
+class ProblemSpec(TypedDict):
+    """A problem as JSON."""
+
+    name: str
+    equations: list[EquationSpec]
+    domain: dict[str, tuple[str, float, float]]
+    parameters: dict[str, float | UnknownSpec | TableSpec]
+    conditions: list[FaceSpec | ObservationsSpec]
+    units: NotRequired[Mapping[str, str]]
+
+
+def problem_spec(problem: Problem) -> tuple[ProblemSpec, dict[str, Array]]:
+    """A problem's description, and the arrays that go with it."""
     columns: dict[str, Array] = {}
-    conditions: list[dict[str, Any]] = []
+    conditions: list[FaceSpec | ObservationsSpec] = []
     for index, condition in enumerate(problem.conditions):
         if isinstance(condition, Observations):
             for key, values in condition.columns.items():
                 columns[f"condition{index}_{key}"] = np.asarray(values, float)
-            entry: dict[str, Any] = {
+            conditions.append({
                 "kind": "observations", "of": condition.of, "columns": list(condition.columns),
-                "noise": noise_spec(condition.noise), "average": list(condition.average),
-            }  # fmt: skip
+                "noise": noise_spec(condition.noise or "gaussian"), "average": list(condition.average),
+            })  # fmt: skip
             for key, widths in condition.average.items():
                 columns[f"condition{index}_average_{key}"] = np.asarray(widths, float)
             if condition.sigma is not None:
                 columns[f"condition{index}_sigma"] = np.asarray(condition.sigma, float)
         elif isinstance(condition, Initial):
-            entry = {"kind": "initial", "text": condition.text, "sigma": condition.sigma}
+            conditions.append({"kind": "initial", "text": condition.text, "sigma": condition.sigma})
         else:
             at = {name: np.asarray(value, float).tolist() for name, value in condition.at.items()}
-            entry = {"kind": "boundary", "text": condition.text, "at": at, "sigma": condition.sigma}
-        conditions.append(entry)
-    spec = {
+            conditions.append({"kind": "boundary", "text": condition.text, "at": at, "sigma": condition.sigma})
+    spec: ProblemSpec = {
         "name": problem.name,
         "equations": [{"text": e.text, "sigma": e.sigma} for e in problem.equations],
         "domain": {
-            name: [type(problem.domain[name]).__name__, problem.domain[name].lower, problem.domain[name].upper]
+            name: (type(problem.domain[name]).__name__, problem.domain[name].lower, problem.domain[name].upper)
             for name in problem.domain.names
         },
         "parameters": {name: _parameter_spec(name, value, columns) for name, value in problem.parameters.items()},
@@ -52,22 +99,33 @@ def problem_spec(problem: Problem) -> tuple[dict[str, Any], dict[str, Array]]:
     return spec, columns
 
 
-def _parameter_spec(name: str, value: float | Unknown | Table, columns: dict[str, Array]) -> Any:
+def _parameter_spec(
+    name: str, value: float | Unknown | Table, columns: dict[str, Array]
+) -> float | UnknownSpec | TableSpec:
     if isinstance(value, Unknown):
-        return asdict(value)
+        return {
+            "mean": value.mean, "std": value.std, "positive": value.positive, "over": value.over,
+            "length": value.length,
+        }  # fmt: skip
     if isinstance(value, Table):
         columns |= {f"table_{name}_{axis}": x for axis, x in (*value.axes.items(), ("value", value.value))}
         return {"table": list(value.axes)}
     return value
 
 
-def _parameter_from_spec(name: str, spec: Any, arrays: Mapping[str, Array]) -> float | Unknown | Table:
-    if isinstance(spec, Mapping) and "table" in spec:
+def _parameter_from_spec(
+    name: str, spec: float | UnknownSpec | TableSpec, arrays: Mapping[str, Array]
+) -> float | Unknown | Table:
+    if isinstance(spec, int | float):
+        return spec
+    if "table" in spec:
         return Table(**{axis: arrays[f"table_{name}_{axis}"] for axis in (*spec["table"], "value")})
-    return Unknown(**spec) if isinstance(spec, Mapping) else spec
+    return Unknown(**spec)
 
 
-def problem_from_spec(spec: Mapping[str, Any], arrays: Mapping[str, Array], truth: Any, stored: Any) -> Problem:
+def problem_from_spec(
+    spec: ProblemSpec, arrays: Mapping[str, Array], truth: xr.DataArray | None, stored: xr.DataArray | None
+) -> Problem:
     kinds = {"Periodic": Periodic, "Interval": Interval}
     domain = Domain({name: kinds[kind](lower, upper) for name, (kind, lower, upper) in spec["domain"].items()})
     parameters = {name: _parameter_from_spec(name, value, arrays) for name, value in spec["parameters"].items()}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ CONVENTIONS = "CF-1.11"
 AXES = {TIME: "T", "x": "X", "y": "Y", "z": "Z"}
 
 
-def described(field: xr.Dataset, problem: Problem) -> xr.Dataset:
+def with_names(field: xr.Dataset, problem: Problem) -> xr.Dataset:
     """The field with CF names and axes, and units where they are known; numbers and coordinates stay as they are."""
     found = field.copy()
     several = len(problem.fields) > 1
@@ -55,23 +55,23 @@ def with_coefficients(field: xr.Dataset, posterior: Posterior) -> xr.Dataset:
     """The posterior of unknown coefficients beside the field's, for readers without factorfield."""
     problem, found = posterior.problem, field.copy()
     for name, prior in problem.functions.items():
-        told = posterior.predict({axis: np.asarray(field[axis]) for axis in prior.over}, of=name)
+        function = posterior.predict({axis: np.asarray(field[axis]) for axis in prior.over}, of=name)
         for key, text in (("mean", "mean"), ("std", "standard deviation")):
-            said = {"long_name": f"posterior {text} of {name}", **_units(problem, [name])}
-            found[f"{name}_{key}"] = (told[key].dims, np.asarray(told[key]), said)
+            attributes = {"long_name": f"posterior {text} of {name}", **_units(problem, [name])}
+            found[f"{name}_{key}"] = (function[key].dims, np.asarray(function[key]), attributes)
     values = posterior.parameters()
     if not values:
         return found
     found = found.assign_coords(coefficient=("coefficient", list(values), {"long_name": "name of the coefficient"}))
-    told_as = {
+    summaries = {
         "mean": ("posterior mean", [v["mean"] for v in values.values()]),
         "std": ("posterior standard deviation", [v["std"] for v in values.values()]),
         "lower": ("lower end of the 90 % interval", [v["interval"][0] for v in values.values()]),
         "upper": ("upper end of the 90 % interval", [v["interval"][1] for v in values.values()]),
     }
-    for key, (text, numbers) in told_as.items():
-        said = {"long_name": f"{text} of the coefficient", **_units(problem, list(values))}
-        found[f"coefficient_{key}"] = ("coefficient", numbers, said)
+    for key, (text, numbers) in summaries.items():
+        attributes = {"long_name": f"{text} of the coefficient", **_units(problem, list(values))}
+        found[f"coefficient_{key}"] = ("coefficient", numbers, attributes)
     units = [problem.units.get(name, "") for name in values]
     if any(units):
         found["coefficient_units"] = ("coefficient", units, {"long_name": "units of the coefficient"})
@@ -81,11 +81,11 @@ def with_coefficients(field: xr.Dataset, posterior: Posterior) -> xr.Dataset:
 def _units(problem: Problem, names: Sequence[str]) -> dict[str, str]:
     """The units that all these names share, as an attribute; nothing where that is not known."""
     shared = {problem.units.get(name, "") for name in names}
-    told = shared.pop() if len(shared) == 1 else ""
-    return {"units": told} if told else {}
+    unit = shared.pop() if len(shared) == 1 else ""
+    return {"units": unit} if unit else {}
 
 
-def provenance(problem: Problem, settings: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
+def provenance(problem: Problem, settings: Mapping[str, object], versions: Mapping[str, str]) -> dict[str, str]:
     """Attributes that people read: the problem as text, the method, who wrote the file and when."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     solved_by = f"factorfield {versions.get('factorfield', __version__)}"
@@ -96,8 +96,8 @@ def provenance(problem: Problem, settings: Mapping[str, Any], versions: Mapping[
         "source": solved_by,
         "date_created": now,
         "history": f"{now}: solved with {solved_by} by {method}, written by factorfield {__version__}",
-        "equations": "\n".join(f"{e.text}{_trust(e)}" for e in problem.equations),
-        "conditions": "\n".join(_text(condition, problem) for condition in problem.conditions) or "none",
+        "equations": "\n".join(f"{e.text}{_sigma_text(e)}" for e in problem.equations),
+        "conditions": "\n".join(_condition_text(condition, problem) for condition in problem.conditions) or "none",
         "constants": "\n".join(f"{n} = {_value(value)}" for n, value in problem.constants.items()) or "none",
         "prior": "\n".join(_prior(n, u) for n, u in {**problem.unknowns, **problem.functions}.items()) or "none",
         "method": method,
@@ -111,14 +111,14 @@ def provenance(problem: Problem, settings: Mapping[str, Any], versions: Mapping[
     return found
 
 
-def _text(said: Condition, problem: Problem) -> str:
-    if isinstance(said, Observations):
-        what = said.of or ", ".join(name for name in said.columns if name not in problem.domain.names)
-        count = max(np.size(values) for values in said.columns.values())
-        return f"{count} observations of {what}{_trust(said)}"
-    if isinstance(said, Initial):
-        return f"initially {said.text}{_trust(said)}"
-    return f"{said.text} at {', '.join(f'{axis} = {value}' for axis, value in said.at.items())}{_trust(said)}"
+def _condition_text(condition: Condition, problem: Problem) -> str:
+    sigma = _sigma_text(condition)
+    if isinstance(condition, Observations):
+        what = condition.of or ", ".join(name for name in condition.columns if name not in problem.domain.names)
+        return f"{max(np.size(values) for values in condition.columns.values())} observations of {what}{sigma}"
+    if isinstance(condition, Initial):
+        return f"initially {condition.text}{sigma}"
+    return f"{condition.text} at {', '.join(f'{axis} = {value}' for axis, value in condition.at.items())}{sigma}"
 
 
 def _prior(name: str, unknown: Unknown) -> str:
@@ -127,14 +127,14 @@ def _prior(name: str, unknown: Unknown) -> str:
     return f"{name}{over} = {unknown.mean:g} +- {unknown.std:g}{', positive' if unknown.positive else ''}"
 
 
-def _value(value: Any) -> str:
+def _value(value: float | Table) -> str:
     return f"a table over {', '.join(value.axes)}" if isinstance(value, Table) else str(value)
 
 
-def _trust(said: Equation | Condition) -> str:
-    if said.sigma is None:
+def _sigma_text(item: Equation | Condition) -> str:
+    if item.sigma is None:
         return ""  # chosen or estimated while solving: the settings tell
-    return f" +- {float(np.ravel(said.sigma)[0]):g}" if np.size(said.sigma) == 1 else " +- a sigma for each"
+    return f" +- {float(np.ravel(item.sigma)[0]):g}" if np.size(item.sigma) == 1 else " +- a sigma for each"
 
 
 @cache

@@ -10,13 +10,14 @@ import json
 import os
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from factorfield.errors import ProblemError, expected, nearest, shortened
 from factorfield.files import schema as schemas
@@ -28,11 +29,13 @@ from factorfield.problem.noise import StudentT
 from factorfield.problem.parsing import names_in, parse_sides
 from factorfield.problem.problem import Problem, checked_parameters
 from factorfield.problem.relation import find_fields
-from factorfield.problem.units import checked_units
 
 LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
-MOST_BLAMED = 50  # conditions that are tried one by one to find the one at fault
+MOST_TRIED = 50  # conditions that are tried one by one to find the one at fault
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
+Array = NDArray[np.float64]
+Parameters = dict[str, float | Unknown | Table]
+Piece = tuple[schemas.Path, int, Mapping[str, str]]  # a place in the file, the conditions up to it, and units
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +44,8 @@ class ProblemFile:
 
     problem: Problem
     method: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    model: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+    model: Mapping[str, object] = field(default_factory=dict)
     output: Mapping[str, Path] = field(default_factory=dict)
 
 
@@ -56,7 +59,7 @@ def read_problem(path: str | os.PathLike[str], allow_outside: bool = False) -> P
     return parse_problem(_text(source), source, allow_outside)
 
 
-def with_numbers(file: ProblemFile, numbers: Mapping[str, Any]) -> ProblemFile:
+def with_numbers(file: ProblemFile, numbers: Mapping[str, float]) -> ProblemFile:
     """The same problem with other numbers for some of its parameters."""
     problem = file.problem
     for name in numbers:
@@ -64,11 +67,7 @@ def with_numbers(file: ProblemFile, numbers: Mapping[str, Any]) -> ProblemFile:
             raise expected(f"--set of a parameter of {problem.name}", name, nearest(name, problem.parameters))
     if not numbers:
         return file
-    parameters = {**problem.parameters, **numbers}
-    changed = Problem(
-        problem.equations, problem.domain, parameters, problem.conditions, name=problem.name, units=problem.units
-    )
-    return replace(file, problem=changed)
+    return replace(file, problem=problem.replace(parameters={**problem.parameters, **numbers}))
 
 
 def parse_problem(text: str, source: Path, allow_outside: bool = False) -> ProblemFile:
@@ -97,7 +96,7 @@ def _text(source: Path) -> str:
 
 
 class _Reader:
-    """One file on its way to a Problem."""
+    """Reads one file into a Problem."""
 
     def __init__(self, text: str, source: Path, allow_outside: bool) -> None:
         self.text, self.source, self.allow_outside = text, source, allow_outside
@@ -124,11 +123,11 @@ class _Reader:
         try:
             yield
         except ProblemError as problem:
-            raise self.placed(problem, path) from None
+            raise self.with_line(problem, path) from None
         except schemas.Misfit as fault:
-            raise self.placed(fault.error, (*path, *fault.path)) from None
+            raise self.with_line(fault.error, (*path, *fault.path)) from None
 
-    def placed(self, problem: ProblemError, path: schemas.Path) -> ProblemError:
+    def with_line(self, problem: ProblemError, path: schemas.Path) -> ProblemError:
         return ProblemError(f"{self.source.name}, line {line_of(self.text, path)}: {problem}")
 
     def read(self) -> ProblemFile:
@@ -140,9 +139,6 @@ class _Reader:
         parameters = self._parameters(domain)
         conditions = self._conditions(domain, parameters, equations)
         problem = self._problem(equations, domain, parameters, conditions, name)
-        for key, unit in self.document.get("units", {}).items():
-            with self.at("units", key):
-                problem.units |= checked_units({key: unit}, problem.names)
         method = dict(self.document.get("method", {}))
         chosen = method.pop("name", None)
         if chosen == "chain" and "model" in self.document:
@@ -186,15 +182,15 @@ class _Reader:
 
     # -- coefficients
 
-    def _parameters(self, domain: Domain) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _parameters(self, domain: Domain) -> Parameters:
+        found: Parameters = {}
         for name, entry in self.document.get("parameters", {}).items():
             with self.at("parameters", name):
                 found[name] = self._parameter(entry)
                 checked_parameters(found, domain)
         return found
 
-    def _parameter(self, entry: Any) -> float | Unknown | Table:
+    def _parameter(self, entry: float | Mapping[str, Any]) -> float | Unknown | Table:
         if isinstance(entry, int | float):
             return entry
         if "mean" in entry:
@@ -208,14 +204,14 @@ class _Reader:
                 raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "table.csv"')
         return _grid(entry)
 
-    def _table_from_file(self, path: Path, names: Mapping[str, Any]) -> Table:
+    def _table_from_file(self, path: Path, names: Mapping[str, str | list[float]]) -> Table:
         from factorfield.problem.tables import read_columns
 
-        for key, name in names.items():
-            if not isinstance(name, str):
-                raise expected(f"the name of a column for {key}", "numbers", f'{key} = "{key}"')
-        found = read_columns(path, list(names.values()))
-        return _grid_from_points({ours: found[theirs] for ours, theirs in names.items()})
+        columns = {key: name for key, name in names.items() if isinstance(name, str)}
+        for key in [key for key in names if key not in columns]:
+            raise expected(f"the name of a column for {key}", "numbers", f'{key} = "{key}"')
+        found = read_columns(path, list(columns.values()))
+        return _grid_from_points({ours: found[theirs] for ours, theirs in columns.items()})
 
     def _inside(self, text: str) -> Path:
         """A path that the file names, checked to stay in the file's folder, symbolic links followed."""
@@ -231,7 +227,7 @@ class _Reader:
     # -- conditions
 
     def _conditions(
-        self, domain: Domain, parameters: Mapping[str, Any], equations: list[Equation]
+        self, domain: Domain, parameters: Parameters, equations: list[Equation]
     ) -> list[tuple[schemas.Path, Condition]]:
         found: list[tuple[schemas.Path, Condition]] = []
         for index, entry in enumerate(self.document.get("initial", ())):
@@ -276,38 +272,45 @@ class _Reader:
     # -- all of it
 
     def _problem(
-        self, equations: list[Equation], domain: Domain, parameters: dict[str, Any],
+        self, equations: list[Equation], domain: Domain, parameters: Parameters,
         conditions: list[tuple[schemas.Path, Condition]], name: str,
     ) -> Problem:  # fmt: skip
-        def build(count: int) -> Problem:
-            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], name=name)
+        def build(count: int, units: Mapping[str, str]) -> Problem:
+            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], name=name, units=units)
 
+        units = self.document.get("units", {})
         try:
-            return build(len(conditions))
+            return build(len(conditions), units)
         except ProblemError as problem:
-            raise self.placed(problem, self._blamed(str(problem), build, conditions)) from None
-
-    def _blamed(self, message: str, build: Any, conditions: list[tuple[schemas.Path, Condition]]) -> schemas.Path:
-        """The first piece with which a problem fails as the whole does."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for count in range(min(len(conditions), MOST_BLAMED) + 1):
-                try:
-                    build(count)
-                except ProblemError as problem:
-                    if str(problem) == message:
-                        return conditions[count - 1][0] if count else ("equation",)
-        return ("equation",)
+            pieces: list[Piece] = [(("equation",), 0, {})]
+            pieces += [(path, index + 1, {}) for index, (path, _) in enumerate(conditions[:MOST_TRIED])]
+            pieces += [(("units", key), 0, {key: unit}) for key, unit in units.items()]
+            raise self.with_line(problem, _faulty_piece(str(problem), build, pieces)) from None
 
 
-def _grid(entry: Mapping[str, Any]) -> Table:
+def _faulty_piece(
+    message: str, build: Callable[[int, Mapping[str, str]], Problem], pieces: list[Piece]
+) -> schemas.Path:
+    """The first piece with which a problem fails as the whole does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for path, count, units in pieces:
+            try:
+                build(count, units)
+            except ProblemError as problem:
+                if str(problem) == message:
+                    return path
+    return ("equation",)
+
+
+def _grid(entry: Mapping[str, ArrayLike]) -> Table:
     try:
         return Table(**entry)
     except TypeError:
         raise expected("a table of axes and value", ", ".join(entry), "{ x = [0, 1], value = [1, 2] }") from None
 
 
-def _grid_from_points(columns: dict[str, Any]) -> Table:
+def _grid_from_points(columns: dict[str, Array]) -> Table:
     """Columns with one row per point of a grid, in any order, as a table over that grid."""
     value = columns.pop("value")
     axes = {name: np.unique(x) for name, x in columns.items()}

@@ -7,13 +7,23 @@ maximum, exclusiveMinimum. A test holds the schema to these.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from factorfield.errors import ProblemError, expected, nearest, shortened
 
 Path = tuple[str | int, ...]
-Schema = Mapping[str, Any]
+Schema = TypedDict(
+    "Schema",
+    {
+        "$ref": str, "$defs": Mapping[str, "Schema"], "oneOf": Sequence["Schema"], "type": str, "enum": Sequence[str],
+        "properties": Mapping[str, "Schema"], "additionalProperties": "bool | Schema", "required": Sequence[str],
+        "items": "Schema", "minItems": int, "maxItems": int, "minimum": float, "maximum": float,
+        "exclusiveMinimum": float,
+    },
+    total=False,
+)  # fmt: skip
 WORDS = {
     "object": "a table of keys", "array": "a list", "string": "text", "number": "a number", "integer": "a whole number",
     "boolean": "true or false",
@@ -32,12 +42,12 @@ class Misfit(Exception):
         self.path, self.error = path, error
 
 
-def check(value: Any, schema: Schema) -> None:
+def check(value: object, schema: Schema) -> None:
     """Raise `Misfit` at the first place that the schema does not allow."""
     _check(value, schema, schema, ())
 
 
-def _check(value: Any, schema: Schema, root: Schema, path: Path) -> None:
+def _check(value: object, schema: Schema, root: Schema, path: Path) -> None:
     schema = _resolved(schema, root)
     if "oneOf" in schema:
         _check_options(value, schema, root, path)
@@ -53,7 +63,7 @@ def _check(value: Any, schema: Schema, root: Schema, path: Path) -> None:
             path,
             f"{named(path)} among {', '.join(schema['enum'])}",
             value,
-            nearest(value, schema["enum"], "one of these"),
+            nearest(str(value), schema["enum"], "one of these"),
         )
     if isinstance(value, int | float) and not isinstance(value, bool):
         _check_range(value, schema, path)
@@ -67,7 +77,7 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
     return root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
-def _has_type(value: Any, kind: str) -> bool:
+def _has_type(value: object, kind: str) -> bool:
     if kind == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
     if kind == "integer":
@@ -82,16 +92,16 @@ def _check_range(value: float, schema: Schema, path: Path) -> None:
         finite = False
     if not finite:
         raise _misfit(path, f"a finite number for {named(path)}", _shown(value), "1.0")
-    for key, sign, fits in (
-        ("minimum", ">=", lambda limit: value >= limit),
-        ("maximum", "<=", lambda limit: value <= limit),
-        ("exclusiveMinimum", ">", lambda limit: value > limit),
+    for limit, sign, fits in (
+        (schema.get("minimum"), ">=", operator.ge),
+        (schema.get("maximum"), "<=", operator.le),
+        (schema.get("exclusiveMinimum"), ">", operator.gt),
     ):
-        if key in schema and not fits(schema[key]):
-            raise _misfit(path, f"{named(path)} {sign} {schema[key]}", f"{value:g}", "another number")
+        if limit is not None and not fits(value, limit):
+            raise _misfit(path, f"{named(path)} {sign} {limit}", f"{value:g}", "another number")
 
 
-def _check_items(value: list[Any], schema: Schema, root: Schema, path: Path) -> None:
+def _check_items(value: Sequence[object], schema: Schema, root: Schema, path: Path) -> None:
     least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
     if not least <= len(value) <= most:
         count = str(least) if least == most else f"at least {least}"
@@ -100,7 +110,7 @@ def _check_items(value: list[Any], schema: Schema, root: Schema, path: Path) -> 
         _check(item, schema.get("items", {}), root, (*path, index))
 
 
-def _check_keys(value: dict[str, Any], schema: Schema, root: Schema, path: Path) -> None:
+def _check_keys(value: Mapping[str, object], schema: Schema, root: Schema, path: Path) -> None:
     known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
     for key, entry in value.items():
         if key in known:
@@ -112,14 +122,14 @@ def _check_keys(value: dict[str, Any], schema: Schema, root: Schema, path: Path)
                 key,
                 nearest(key, known, "leaving it out"),
             )
-        elif isinstance(others, Mapping):
+        elif not isinstance(others, bool):
             _check(entry, others, root, (*path, key))
     for key in schema.get("required", ()):
         if key not in value:
             raise _misfit(path, f"{key!r} in {named(path)}", ", ".join(value) or "nothing", f"{key} = ...")
 
 
-def _check_options(value: Any, schema: Schema, root: Schema, path: Path) -> None:
+def _check_options(value: object, schema: Schema, root: Schema, path: Path) -> None:
     """The option that comes closest speaks: the right type, then the most keys in common."""
     options = _flat(schema, root)
     fitting = [option for option in options if _has_type(value, option["type"])]
@@ -151,7 +161,7 @@ def named(path: Path) -> str:
     return shortened(text, 60) or "the file"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A value as a TOML reader knows it."""
     if isinstance(value, dict):
         return "a table of keys " + shortened(", ".join(value), 40)

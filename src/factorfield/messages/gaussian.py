@@ -2,9 +2,9 @@
 
     exp(-1/2 x' K x + tau' x),     K = `precision`,  tau = `shift` = K mean          (paper, appendix A.1)
 
-`Diagonal` holds any batch of independent scalars, `Dense` one vector, and `SquareRoot` one vector through a triangular
-root of its precision (exp(-1/2 |root x - target|^2)): information is added by QR and no digits are lost to forming K.
-All three are closed under their operations: a Gaussian times a Gaussian is a Gaussian of the same kind.
+`Diagonal` holds any batch of independent scalars, `Dense` one vector, `LowRank` one vector of which fewer rows than it
+has entries are known. All are closed under their operations: a Gaussian times a Gaussian is a Gaussian of the same
+kind. Where forming K would lose digits, square_root.py keeps its root instead.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
+
+from factorfield.messages.triangular import inverse_triangular
 
 Array = NDArray[np.float64]
 LOG_TWO_PI = math.log(2.0 * math.pi)
@@ -181,60 +183,6 @@ class Dense:
 
 
 @dataclass(frozen=True)
-class SquareRoot:
-    """One Gaussian exp(-1/2 |factor x - target|^2), `factor` (m, n) upper triangular (or any rows before the first QR).
-
-    Where K = factor' factor would square the condition number, this keeps it.
-    """
-
-    factor: Array
-    target: Array
-
-    @staticmethod
-    def from_rows(rows: ArrayLike, target: ArrayLike) -> SquareRoot:
-        """Compress whitened rows (row . x = target +- 1) to triangular form by QR."""
-        stacked = np.column_stack([np.asarray(rows, float), np.asarray(target, float)])
-        size = stacked.shape[1] - 1
-        reduced = linalg.qr(stacked, mode="r", check_finite=False)[0][:size]
-        if len(reduced) < size:
-            reduced = np.vstack([reduced, np.zeros((size - len(reduced), size + 1))])
-        return SquareRoot(reduced[:, :size], reduced[:, size])
-
-    def __mul__(self, other: SquareRoot) -> SquareRoot:
-        return SquareRoot.from_rows(np.vstack([self.factor, other.factor]), np.concatenate([self.target, other.target]))
-
-    @cached_property
-    def mean(self) -> Array:
-        return linalg.solve_triangular(self.factor, self.target, check_finite=False)
-
-    @cached_property
-    def root(self) -> Array:
-        """C with covariance = C C'."""
-        return inverse_triangular(self.factor, lower=False)
-
-    @property
-    def covariance(self) -> Array:
-        return self.root @ self.root.T
-
-    @property
-    def variance(self) -> Array:
-        return np.einsum("ij,ij->i", self.root, self.root)
-
-    @property
-    def log_determinant(self) -> float:
-        return 2.0 * float(np.sum(np.log(np.abs(np.diag(self.factor)))))
-
-    def whiten(self, columns: Array) -> Array:
-        return linalg.blas.dtrsm(1.0, self.factor, columns, trans_a=1)
-
-    def stretch(self, columns: Array) -> Array:
-        return linalg.blas.dtrmm(1.0, self.factor, columns)
-
-    def dense(self) -> Dense:
-        return Dense(self.factor.T @ self.factor, self.factor.T @ self.target)
-
-
-@dataclass(frozen=True)
 class LowRank:
     """exp(-1/2 |x|^2 - 1/2 |rows x - target|^2) with fewer rows than unknowns: everything through the rows' SVD.
 
@@ -281,11 +229,3 @@ class LowRank:
     def dense(self) -> Dense:
         precision = np.eye(self.directions.shape[1]) + (self.directions.T * self.strength**2) @ self.directions
         return Dense(precision, (self.strength * self.shift) @ self.directions)
-
-
-def inverse_triangular(matrix: Array, lower: bool) -> Array:
-    """Inverse of a triangular matrix (LAPACK trtri: a third of the work of solving against the identity)."""
-    inverse, info = linalg.lapack.dtrtri(matrix, lower=lower)
-    if info != 0:
-        raise linalg.LinAlgError(f"triangular matrix is singular at row {info}")
-    return np.tril(inverse) if lower else np.triu(inverse)

@@ -1,16 +1,24 @@
-"""Inference methods: one file each. A method is an object with `name` and `run(model, progress) -> Solution`."""
+"""Inference methods: one file or folder each.
+
+A method is an object with `name`, `model_for(problem, **options) -> Model` (the first model it would solve),
+`run(model, progress) -> Solution`, and `refine(model, solution) -> Model | None` (the next one, from what was found).
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import importlib.util
+import inspect
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from factorfield.errors import expected, nearest, needed
 from factorfield.model.model import Model
+from factorfield.model.windowed import WindowModel
+from factorfield.problem.domain import TIME
+from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
 from factorfield.solution import Solution
 
@@ -33,11 +41,23 @@ class Method(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def model_for(self) -> Callable[..., Model]: ...
+
     def run(self, model: Model, progress: Progress | None = None) -> Solution: ...
+
+    @property
+    def refine(self) -> Callable[[Model, Solution], Model | None]: ...
 
 
 def names() -> list[str]:
     return list(_METHODS)
+
+
+def default_method(item: Problem | Model) -> str:
+    """What suits a problem: windows where there is time; what suits a model: the method that takes it."""
+    windows = isinstance(item, WindowModel) if isinstance(item, Model) else TIME in item.domain
+    return "chain" if windows else "joint"
 
 
 def missing_packages(name: str) -> list[str]:
@@ -46,21 +66,44 @@ def missing_packages(name: str) -> list[str]:
 
 
 def get(name: str, **options: Any) -> Method:
-    """A method by name, with its options."""
+    """A method by name, with its own options."""
+    method = _class(name)
+    _check_options(name, _fields(method()), options)
+    return method(**options)
+
+
+def configured(name: str, options: Mapping[str, Any]) -> tuple[Method, dict[str, Any]]:
+    """A method by name with those of the options that are its own, and the others, which are its model's."""
+    method = _class(name)
+    own = _fields(method())
+    models = {key: None for key in model_options(method())}
+    _check_options(name, {**own, **models}, options)
+    return method(**{key: value for key, value in options.items() if key in own}), {
+        key: value for key, value in options.items() if key in models
+    }
+
+
+def model_options(method: Method) -> list[str]:
+    """Options of the model that a method makes of a problem."""
+    return [name for name in inspect.signature(method.model_for).parameters if name != "problem"]
+
+
+def _class(name: str) -> Callable[..., Method]:
     if name not in _METHODS:
         raise expected(f"a method among {', '.join(_METHODS)}", name, nearest(name, _METHODS, "'joint'"))
     for package in missing_packages(name):
         needed(package, EXTRA)
     module, attribute = _METHODS[name]
-    method = getattr(importlib.import_module(module), attribute)
-    _check_options(name, method, options)
-    return method(**options)
+    found: Callable[..., Method] = getattr(importlib.import_module(module), attribute)
+    return found
 
 
-def _check_options(name: str, method: Any, options: Mapping[str, Any]) -> None:
+def _fields(method: Any) -> dict[str, Any]:
+    return {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+
+
+def _check_options(name: str, known: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Misspelt options, and values of another kind than the default's."""
-    plain_method = method()
-    known = {field.name: getattr(plain_method, field.name) for field in dataclasses.fields(plain_method)}
     for key, value in options.items():
         if key not in known:
             raise expected(f"options of {name} among {', '.join(known)}", key, nearest(key, known, "leaving it out"))
@@ -68,7 +111,11 @@ def _check_options(name: str, method: Any, options: Mapping[str, Any]) -> None:
         kind: Any = numbers.Integral if isinstance(usual, int) else numbers.Real if isinstance(usual, float) else None
         plain = isinstance(value, str | bool | numbers.Real)
         strange = plain and usual is not None and not isinstance(value, type(usual))
-        if isinstance(value, bool) or (strange if kind is None else not isinstance(value, kind)):
+        if isinstance(usual, bool) or isinstance(value, bool):
+            strange = isinstance(value, bool) != isinstance(usual, bool)
+        elif kind is not None:
+            strange = not isinstance(value, kind)
+        if strange:
             raise expected(f"{key} such as {usual!r} for {name}", value, f"{key}={usual!r}")
 
 

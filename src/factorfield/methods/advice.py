@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import AdviceWarning
+from factorfield.errors import Advice
 from factorfield.model.functions import coefficient_prior
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Problem, Statement
 
@@ -21,15 +20,15 @@ EXCLUDED = 4.0  # standard deviations of a prior: what it says does not happen
 UNMOVED = 0.95  # of the prior's standard deviation: what an unknown that was told nothing keeps
 
 
-def free_directions(problem: Problem, text: str, stacklevel: int) -> None:
-    """Warn of directions that stay with the prior, with the conditions that a classical solver would miss."""
+def free_directions(problem: Problem, text: str) -> Advice:
+    """Directions that stay with the prior, with the conditions that a classical solver would miss."""
     missing = missing_conditions(problem)
     named = f" (seen: {'; '.join(missing)})" if missing else ""
-    warnings.warn(
+    return Advice(
+        "free-directions",
         f"{text} settled by neither data nor equation and stay with the prior{named}; add observations, initial or "
         "boundary conditions if the std is too large",
-        AdviceWarning, stacklevel=stacklevel + 1,
-    )  # fmt: skip
+    )
 
 
 def missing_conditions(problem: Problem) -> list[str]:
@@ -61,55 +60,56 @@ def _at_an_end(problem: Problem, statement: Statement, axis: str) -> bool:
     return statement.face is not None and statement.face.get(axis) in ends
 
 
-def contradictions(misfits: Mapping[str, tuple[float, int]], stacklevel: int) -> None:
-    """Warn of conditions whose chi-square (given with their count), by the user's own sigmas, is far beyond chance."""
-    missed = []
+def contradictions(misfits: Mapping[str, tuple[float, int]]) -> list[Advice]:
+    """Conditions whose chi-square (given with their count), by the user's own sigmas, is far beyond chance."""
+    missed = {}
     for name, (total, count) in misfits.items():
         if total > count + SURPRISE * np.sqrt(2.0 * count) + 3.0:
-            missed.append(f"{name} by {np.sqrt(total / count):.3g} sigma (root mean square over {count})")
-    if missed:
-        warnings.warn(
-            f"values are missed by more than chance: {'; '.join(missed)}. They contradict each other or the equation, "
-            "or their sigma is too small",
-            AdviceWarning, stacklevel=stacklevel + 1,
-        )  # fmt: skip
+            missed[name] = f"{name} by {np.sqrt(total / count):.3g} sigma (root mean square over {count})"
+    text = (
+        f"values are missed by more than chance: {'; '.join(missed.values())}. They contradict each other or the "
+        "equation, or their sigma is too small"
+    )
+    return [Advice("contradiction", text, "; ".join(missed))] if missed else []
 
 
-def unfollowed(name: str, missed: float, stacklevel: int) -> None:
-    """Warn of an equation, start or wall that is missed by many of the sigmas that we chose for it."""
-    warnings.warn(
+def unfollowed(name: str, missed: float) -> Advice:
+    """An equation, start or wall that is missed by many of the sigmas that we chose for it."""
+    return Advice(
+        "misfit",
         f"{name}: misses its values by {missed:.3g} sigma (root mean square), so it contradicts the other factors or "
         "the basis cannot follow it; check the values, enlarge its sigma or add modes",
-        AdviceWarning, stacklevel=stacklevel + 1,
-    )  # fmt: skip
+        name,
+    )
 
 
-def details_lost(axis: str, modes: int, share: float, stacklevel: int) -> None:
-    """Warn of modes that are too few for what the field became: a shock, a thin layer."""
-    warnings.warn(
+def details_lost(axis: str, modes: int, share: float) -> Advice:
+    """Modes that are too few for what the field became: a shock, a thin layer."""
+    return Advice(
+        "modes",
         f"the last of {modes} modes along {axis} still carry {share:.1g} of the field: details are lost that std does "
         f"not know of; try modes={{'{axis}': ...}} with more, or a smoother problem",
-        AdviceWarning, stacklevel=stacklevel + 1,
-    )  # fmt: skip
+        axis,
+    )
 
 
-def unconstrained(problem: Problem, posterior: GaussianPosterior, stacklevel: int) -> None:
-    """Warn of unknown coefficients whose posterior is their prior, or lies where the prior all but excludes it."""
+def unconstrained(problem: Problem, posterior: GaussianPosterior) -> Iterator[Advice]:
+    """Unknown coefficients whose posterior is their prior, or lies where the prior all but excludes it."""
     std = posterior.weight_std
     for name in problem.unknowns:
         at = posterior.representation.latents[name].start
         mean, variance = coefficient_prior(problem, name)
         sd = float(np.sqrt(variance))
         if std[at] > UNMOVED * sd and abs(posterior.mean[at] - mean) < 0.3 * sd:
-            warnings.warn(
+            text = (
                 f"nothing constrains the unknown {name!r}: its posterior is its prior; add observations that depend on "
-                "it, or give its value",
-                AdviceWarning, stacklevel=stacklevel + 1,
-            )  # fmt: skip
+                "it, or give its value"
+            )
+            yield Advice("unconstrained", text, name)
         away = abs(posterior.mean[at] - mean) / sd
         if away > EXCLUDED:
-            warnings.warn(
+            text = (
                 f"the unknown {name!r} lies {away:.2g} standard deviations from the mean of its prior: one of the two "
-                "is wrong, or the modes are too few for the equation; check the equation, widen the prior or add modes",
-                AdviceWarning, stacklevel=stacklevel + 1,
-            )  # fmt: skip
+                "is wrong, or the modes are too few for the equation; check the equation, widen the prior or add modes"
+            )
+            yield Advice("excluded-by-prior", text, name)

@@ -62,7 +62,7 @@ def compare(model: Model, methods: Sequence[Method], progress: Progress | None =
         yield Contender(method.name, solution, field, fitted - begin, time.perf_counter() - warm)
 
 
-def table(contenders: Sequence[Contender]) -> list[dict[str, Any]]:
+def table(contenders: Sequence[Contender]) -> list[dict[str, str | float]]:
     """One row per method: its name, status and numbers."""
     reference = next((c.field for c in contenders if c.method == REFERENCE), None)
     return [

@@ -6,14 +6,14 @@ A strong reaction has a spurious posterior mode at u = 0 that a cold start can f
 from __future__ import annotations
 
 from factorfield.errors import expected
-from factorfield.model.model import Model
+from factorfield.model.model import BlockModel
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
-def stages(model: Model, parameter: str | None) -> list[Model]:
+def stages(model: BlockModel, parameter: str | None) -> list[BlockModel]:
     """The models of the passes. `parameter` None takes the model's own choice, "" none."""
-    name = model.settings.get("continuation") if parameter is None else (parameter or None)
+    name = model.continuation if parameter is None else (parameter or None)
     if name is None:
         return [model]
     constants = model.problem.constants

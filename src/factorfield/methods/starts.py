@@ -5,16 +5,15 @@ A Gaussian belief has one mode. Where starts spread over the prior end at differ
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from factorfield.errors import AdviceWarning
+from factorfield.errors import Advice
 from factorfield.model.functions import coefficient_prior
+from factorfield.posterior.base import Estimate
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -34,7 +33,7 @@ def start_values(problem: Problem, count: int) -> list[dict[str, float]]:
     return starts
 
 
-def best_of(ends: Sequence[tuple[float, dict[str, dict[str, Any]]]], stacklevel: int) -> tuple[int, str]:
+def best_of(ends: Sequence[tuple[float, Mapping[str, Estimate]]]) -> tuple[int, str, tuple[Advice, ...]]:
     """The most probable end of (negative log density, parameters), and what to say about the others."""
     usable = [merit if np.isfinite(merit) else np.inf for merit, _ in ends]
     best = int(np.argmin(usable))
@@ -46,15 +45,13 @@ def best_of(ends: Sequence[tuple[float, dict[str, dict[str, Any]]]], stacklevel:
                 others.append((merit - usable[best], f"{name} = {value['mean']:.3g}"))
                 break
     if not others:
-        return best, f"all {len(ends)} starts end at the same place"
+        return best, f"all {len(ends)} starts end at the same place", ()
     gap, text = min(others)
     said = (
         f"{len(others)} of {len(ends)} starts end elsewhere, the best of them at {text}, {gap:.3g} nats less probable"
     )
-    if gap < RIVAL:
-        warnings.warn(
-            f"the posterior has more than one mode: {said}; std describes the best one only. Add observations or a "
-            "narrower prior",
-            AdviceWarning, stacklevel=stacklevel + 1,
-        )  # fmt: skip
-    return best, said
+    text = (
+        f"the posterior has more than one mode: {said}; std describes the best one only. Add observations or a "
+        "narrower prior"
+    )
+    return best, said, (Advice("several-modes", text),) if gap < RIVAL else ()

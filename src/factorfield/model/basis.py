@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from factorfield.problem.domain import Axis, Periodic, Points
+from factorfield.problem.domain import Axis, Orders, Periodic, Points
 
 Array = NDArray[np.float64]
-Orders = tuple[tuple[str, int], ...]  # ((axis, times differentiated), ...), sorted, zeros left out
 
 
 class Family(Protocol):

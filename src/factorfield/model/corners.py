@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.errors import Advice
 from factorfield.model.basis import Family
+from factorfield.model.sigmas import Sigma
 from factorfield.model.symbol import typical_parameters
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem, Statement
@@ -29,13 +30,13 @@ NOTICED = 30.0  # sigmas of the start: smaller disagreements are within what is 
 
 
 def softened(
-    problem: Problem, sigma: Sequence[Any], points: Mapping[str, Array], families: Mapping[str, Family]
-) -> tuple[list[Any], tuple[Statement, ...], tuple[str, ...]]:
+    problem: Problem, sigmas: Sequence[Sigma], points: Mapping[str, Array], families: Mapping[str, Family]
+) -> tuple[tuple[Sigma, ...], tuple[Statement, ...], tuple[Advice, ...]]:
     """The sigmas of all statements, those of starts by formula enlarged near faces they disagree with; faces, to hold
     at the start; what to say about such jumps."""
-    result: list[Any] = list(sigma)
+    result = list(sigmas)
     pinned: dict[str, float] = {}
-    jumps = []
+    jumps: list[Advice] = []
     walls = [s for s in problem.statements if s.face is not None and TIME not in s.face and not s.stencil]
     start = problem.domain[TIME].lower
     where = problem.domain.tensor({TIME: [start], **points})
@@ -45,22 +46,24 @@ def softened(
         for wall in walls:
             spacing = {axis: REACH * problem.domain[axis].length / families[axis].size for axis in wall.face or {}}
             gap = _gap(problem, statement, wall, spacing)
-            if gap > NOTICED * float(np.max(result[index])):
-                jumps.append(
+            if gap > NOTICED * float(np.max(result[index].value)):
+                text = (
                     f"{statement.name!r} and {wall.name!r} disagree by {gap:.3g} where they meet; near there and soon "
                     "after the start expect an error of that size"
                 )
+                jumps.append(Advice("corner", text, statement.name))
                 away = sum(((where[a] - at) / spacing[a]) ** 2 for a, at in (wall.face or {}).items())
-                result[index] = np.hypot(result[index], gap * (EVERYWHERE + np.exp(-away)))
+                value = np.hypot(result[index].value, gap * (EVERYWHERE + np.exp(-away)))
+                result[index] = replace(result[index], value=value)
                 pinned[wall.name] = PINNED * gap
     held = []
-    for wall, own in zip(problem.statements, sigma, strict=True):
+    for wall, own in zip(problem.statements, sigmas, strict=True):
         moving = any(TIME in dict(jet.orders) for jet in wall.relation.jets.values())
         if wall.face is None or TIME in wall.face or moving:
             continue
-        scale = pinned.get(wall.name, own)
-        held.append(replace(wall, name=f"start of {wall.name}", face={**wall.face, TIME: start}, sigma=scale))
-    return result, tuple(held), tuple(jumps)
+        sigma = pinned.get(wall.name, own.value)
+        held.append(replace(wall, name=f"start of {wall.name}", face={**wall.face, TIME: start}, sigma=sigma))
+    return tuple(result), tuple(held), tuple(jumps)
 
 
 def _is_formula(statement: Statement) -> bool:

@@ -1,16 +1,14 @@
-"""Factor groups: many factors of one kind as one batched object, and how they are linearised.
+"""Factor groups: many factors of one kind as one batched object.
 
-A factor says relation(zeta) = target +- sigma of linear functionals zeta = B w. Three separate choices:
-what a factor is (the group), how it is linearised (`linearise`: at a point or over a belief), and in which
-order factors are visited (the method).
+A factor says relation(zeta) = target +- sigma of linear functionals zeta = B w. Three separate choices: what a factor
+is (the group), how it is linearised (linearisation.py), and in which order factors are visited (the method).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +16,16 @@ from scipy import linalg
 
 from factorfield.errors import expected
 from factorfield.messages.gaussian import LOG_TWO_PI
-from factorfield.model.basis import Orders, Tensor
+from factorfield.model.basis import Tensor
 from factorfield.model.latent import Functional, LatentRelation
 from factorfield.model.representation import Representation
 from factorfield.problem.coefficients import located
-from factorfield.problem.domain import Points
+from factorfield.problem.domain import Orders, Points
 from factorfield.problem.relation import evaluate_coefficient
-from factorfield.problem.stencil import Stencil, shifted
+from factorfield.problem.statement import Statement
+from factorfield.problem.stencil import shifted
 
 Array = NDArray[np.float64]
-Rule = Literal["taylor", "moments"]
 ROWS_PER_BLOCK = 2048
 
 
@@ -43,14 +41,14 @@ def transposed_times(rows: Array, vector: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FactorGroup:
-    """N factors that share a relation.
+    """N factors of one statement.
 
     Functional j is zeta_j = rows[j] w[blocks[j]]; hidden units of a wide ansatz share one array. Where all points lie
     on a face (labels at t = 0, a boundary) rows factorise: `rows[j]` (N, k) holds only the features along the face and
     `shared` (k, block size) what they have in common, so that the group costs k rows instead of N.
     """
 
-    name: str
+    statement: Statement
     relation: LatentRelation
     rows: tuple[Array, ...]
     blocks: tuple[slice, ...]
@@ -59,6 +57,10 @@ class FactorGroup:
     sigma: Array
     parameters: Mapping[str, float]
     points: Points
+
+    @property
+    def name(self) -> str:
+        return self.statement.name
 
     @property
     def count(self) -> int:
@@ -108,6 +110,16 @@ class FactorGroup:
                 parts[key] += slopes[:, j, None] * rows[chosen]
         return parts
 
+    def misfit(self, weights: Array) -> Array:
+        """(value - target) / sigma at the weights."""
+        value = self.relation.value(self.project(weights), self.parameters, self.points)
+        return (value - self.target) / self.sigma
+
+    def linear_misfit(self, weights: Array) -> tuple[Array, Array]:
+        """The misfit at the weights, and its derivative (rows, weights)."""
+        value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
+        return (value - self.target) / self.sigma, self.pull_back(slopes / self.sigma[:, None], len(weights))
+
     def part(self, chosen: NDArray[np.int64]) -> FactorGroup:
         """Some of the factors."""
         return replace(
@@ -116,8 +128,7 @@ class FactorGroup:
         )  # fmt: skip
 
     def log_likelihood(self, weights: Array) -> float:
-        value = self.relation.value(self.project(weights), self.parameters, self.points)
-        return self._level((value - self.target) / self.sigma)
+        return self._level(self.misfit(weights))
 
     def log_likelihood_gradient(self, weights: Array) -> tuple[float, Array]:
         value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
@@ -134,20 +145,18 @@ class FactorGroup:
 
 
 def build_group(
-    name: str,
-    relation: LatentRelation,
+    statement: Statement,
     representation: Representation,
     points: Points,
-    target: Array | float,
     sigma: Array | float,
     parameters: Mapping[str, Any],
-    stencil: Stencil = (),
+    relation: LatentRelation | None = None,
 ) -> FactorGroup:
-    """Evaluate the features a relation reads at the given points, or (stencil) at points around them."""
+    """The factors of a statement at the given points; `relation` replaces what the representation makes of it."""
+    relation = relation or representation.read(statement.relation)
+    if statement.stencil:
+        return _summed(statement, representation, points, sigma, parameters, relation)
     count = len(next(iter(points.values())))
-    if stencil:
-        plain = partial(build_group, name, relation, representation, target=target, sigma=sigma, parameters=parameters)
-        return _summed(plain, points, stencil)
     points = located(points, relation.coordinates, parameters)
     latents = [representation.latents[functional.latent] for functional in relation.functionals]
     fixed = tuple(name for name, x in points.items() if np.ptp(x) == 0.0)
@@ -163,30 +172,43 @@ def build_group(
                 made[key] = functional_rows(functional, latent.basis, points, parameters)
         lefts = [made[id(latent.basis), f.terms] for f, latent in zip(relation.functionals, latents, strict=True)]
     return FactorGroup(
-        name, relation, tuple(lefts), tuple(latent.block for latent in latents), shared,
-        np.broadcast_to(np.asarray(target, float), (count,)), np.broadcast_to(np.asarray(sigma, float), (count,)),
-        dict(parameters), dict(points),
+        statement, relation, tuple(lefts), tuple(latent.block for latent in latents), shared,
+        np.broadcast_to(np.asarray(statement.target, float), (count,)),
+        np.broadcast_to(np.asarray(sigma, float), (count,)), dict(parameters), dict(points),
     )  # fmt: skip
 
 
-def _summed(plain: Callable[[Points], FactorGroup], points: Points, stencil: Stencil) -> FactorGroup:
+def _summed(
+    statement: Statement, representation: Representation, points: Points, sigma: Array | float,
+    parameters: Mapping[str, Any], relation: LatentRelation,
+) -> FactorGroup:  # fmt: skip
     """A weighted sum over neighbouring points of a linear relation is one: of the sums of its rows."""
-    centre = plain(points)
-    relation, parameters = centre.relation, centre.parameters
+    at_points = replace(statement, stencil=())
+    centre = build_group(at_points, representation, points, sigma, parameters, relation)
     if not relation.is_linear:
         raise expected(
-            f"a linear ansatz and functional for {centre.name} (it reads more than one point)",
+            f"a linear ansatz and functional for {statement.name} (it reads more than one point)",
             str(relation.expression), "activation=ff.Identity(), or values at points",
         )  # fmt: skip
     rows = [np.zeros((centre.count, block.stop - block.start)) for block in centre.blocks]
     nothing = np.zeros((centre.count, len(rows)))
     level = -relation.value(nothing, parameters, centre.points)  # what it adds to its rows at the point itself
-    for shift, weight in stencil:
-        moved = plain(shifted(points, shift))
+    for shift, weight in statement.stencil:
+        moved = build_group(at_points, representation, shifted(points, shift), sigma, parameters, relation)
         level = level + weight * relation.value(nothing, parameters, moved.points)
         for j in range(len(rows)):
             rows[j] += weight * moved.dense_rows(j)
-    return replace(centre, rows=tuple(rows), shared=None, target=centre.target - level)
+    return replace(centre, statement=statement, rows=tuple(rows), shared=None, target=centre.target - level)
+
+
+def whitened_rows(groups: Sequence[FactorGroup], weights: Array) -> tuple[Array, Array]:
+    """Factors linearised at `weights` as rows w = target +- 1."""
+    rows, targets = [np.zeros((0, len(weights)))], [np.zeros(0)]
+    for group in groups:
+        misfit, block = group.linear_misfit(weights)
+        rows.append(block)
+        targets.append(times(block, weights) - misfit)
+    return np.concatenate(rows), np.concatenate(targets)
 
 
 def functional_rows(functional: Functional, basis: Tensor, points: Points, parameters: Mapping[str, float]) -> Array:
@@ -249,88 +271,3 @@ def face_rows(
             left[:, at : at + width] += factor * along.rows(points, tangent, count)
         lefts.append(left)
     return lefts, np.concatenate(shared)
-
-
-# -- linearisation in the space of functionals
-
-
-@dataclass(frozen=True)
-class Linearised:
-    """relation(zeta) ~ value + slopes . (zeta - mean) + N(0, excess), factor by factor."""
-
-    value: Array
-    slopes: Array
-    excess: Array
-    explained: Array  # variance that the line carries: slopes' covariance slopes
-
-
-def linearise(
-    relation: LatentRelation,
-    mean: Array,
-    covariance: Array | None,
-    parameters: Mapping[str, float],
-    coordinates: Mapping[str, Array],
-    rule: Rule = "moments",
-) -> Linearised:
-    """The line through a relation: its tangent at `mean` ("taylor"), or the best line under N(mean, covariance).
-
-    mean (..., J), covariance (..., J, J). "moments" is exact for linear relations and for u = g(z), and a cubature
-    of degree five (exact for relations up to second order in the functionals) otherwise.
-    """
-    if rule == "taylor" or covariance is None or relation.is_linear:
-        value, slopes = relation.value_and_gradient(mean, parameters, coordinates)
-        zero = np.zeros_like(value)
-        carried = zero if covariance is None else np.einsum("...i,...ij,...j->...", slopes, covariance, slopes)
-        return Linearised(value, slopes, zero, carried)
-    activation = relation.is_activation
-    if activation is not None:
-        value, slope, excess = activation.linearise(mean[..., 0], covariance[..., 0, 0])
-        return Linearised(value, slope[..., None], excess, slope**2 * covariance[..., 0, 0])
-    return _cubature(relation, mean, covariance, parameters, coordinates)
-
-
-def _cubature(
-    relation: LatentRelation,
-    mean: Array,
-    covariance: Array,
-    parameters: Mapping[str, float],
-    coordinates: Mapping[str, Array],
-) -> Linearised:
-    """Moments by the fully symmetric rule of degree five; slopes are E[gradient] (Stein's lemma)."""
-    nodes, weights = symmetric_rule(mean.shape[-1])
-    root = covariance_root(covariance)
-    value = np.zeros(mean.shape[:-1])
-    second = np.zeros_like(value)
-    slopes = np.zeros(mean.shape)
-    centre = relation.value(mean, parameters, coordinates)  # moments about the centre do not cancel
-    for node, weight in zip(nodes, weights, strict=True):
-        shifted, gradient = relation.value_and_gradient(mean + root @ node, parameters, coordinates)
-        value += weight * (shifted - centre)
-        second += weight * (shifted - centre) ** 2
-        slopes += weight * gradient
-    explained = np.einsum("...i,...ij,...j->...", slopes, covariance, slopes)
-    return Linearised(centre + value, slopes, np.maximum(second - value**2 - explained, 0.0), explained)
-
-
-def symmetric_rule(size: int) -> tuple[Array, Array]:
-    """Nodes and weights, exact for polynomials of degree five under N(0, I): centre, +-sqrt3 e_i, pairs of them."""
-    reach = np.sqrt(3.0)
-    unit = np.eye(size)
-    nodes, weights = [np.zeros(size)], [1.0 + (size * size - 7.0 * size) / 18.0]
-    for i in range(size):
-        for sign in (reach, -reach):
-            nodes.append(sign * unit[i])
-            weights.append((4.0 - size) / 18.0)
-    for i in range(size):
-        for j in range(i):
-            for first in (reach, -reach):
-                for second in (reach, -reach):
-                    nodes.append(first * unit[i] + second * unit[j])
-                    weights.append(1.0 / 36.0)
-    return np.array(nodes), np.array(weights)
-
-
-def covariance_root(covariance: Array) -> Array:
-    """A root L with L L' = covariance for (possibly singular) small matrices, batched."""
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]

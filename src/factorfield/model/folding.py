@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.messages.links import triangle
-from factorfield.model.factors import ROWS_PER_BLOCK, FactorGroup, build_group, linearise
+from factorfield.messages.triangular import triangle
+from factorfield.model.factors import ROWS_PER_BLOCK, FactorGroup, build_group
 from factorfield.model.latent import LatentRelation
+from factorfield.model.linearisation import linearise
 from factorfield.model.representation import Representation
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Statement
-from factorfield.problem.stencil import part
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -50,22 +50,19 @@ def measured(
     constants: Mapping[str, Any],
 ) -> list[FactorGroup]:  # fmt: skip
     """Factors of the measurements `inside` a window that begins at `lower`."""
-    relation = representation.read(statement.relation)
     assert statement.points is not None
-    points = statement.points
 
     def build(chosen: Indices) -> FactorGroup:
-        return build_group(
-            statement.name, relation, representation, {name: x[chosen] for name, x in points.items()},
-            statement.target[chosen], sigma[chosen] if isinstance(sigma, np.ndarray) and sigma.ndim else sigma,
-            constants, part(statement.stencil, chosen),
-        )  # fmt: skip
+        own, each = statement.part(chosen), sigma[chosen] if isinstance(sigma, np.ndarray) and sigma.ndim else sigma
+        assert own.points is not None
+        return build_group(own, representation, own.points, each, constants)
 
-    if not relation.is_linear or len(inside) <= MANY * representation.size:
+    many = MANY * representation.size
+    if len(inside) <= many or not representation.read(statement.relation).is_linear:
         return [build(inside)]
-    at_start = points[TIME][inside] <= lower  # kept apart: they speak about the state alone
+    at_start = statement.points[TIME][inside] <= lower  # kept apart: they speak about the state alone
     parts = [chosen for chosen in (inside[at_start], inside[~at_start]) if len(chosen)]
-    return [_folded(build, chosen) if len(chosen) > MANY * representation.size else build(chosen) for chosen in parts]
+    return [_folded(build, chosen) if len(chosen) > many else build(chosen) for chosen in parts]
 
 
 def _folded(build: Callable[[Indices], FactorGroup], chosen: Indices) -> Summary:
@@ -86,7 +83,7 @@ def _folded(build: Callable[[Indices], FactorGroup], chosen: Indices) -> Summary
         latest = max(latest, float(group.points[TIME].max()))
     ends = np.cumsum([0, *(high - low for low, high in blocks)])
     return Summary(
-        some.name, _sum_of(some.relation, blocks, some.blocks),
+        some.statement, _sum_of(some.relation, blocks, some.blocks),
         tuple(np.ascontiguousarray(fold[:, low:high]) for low, high in itertools.pairwise(ends)),
         tuple(slice(*at) for at in blocks), None, fold[:, -1].copy(), np.full(len(fold), unit), some.parameters,
         {TIME: np.full(len(fold), latest)}, len(chosen),

@@ -19,6 +19,7 @@ from factorfield.model.representation import Representation
 from factorfield.problem.coefficients import located
 from factorfield.problem.domain import TIME
 from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
 
@@ -42,6 +43,18 @@ class GridGroup(FactorGroup):
 
     terms: tuple[Term, ...]
     through: Array  # (modes, places)
+
+    def misfit(self, weights: Array) -> Array:
+        return self._seen(super().misfit(weights))
+
+    def linear_misfit(self, weights: Array) -> tuple[Array, Array]:
+        value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
+        misfit = (value - self.target) / self.sigma
+        return self._seen(misfit), self.seen_rows(slopes / self.sigma[:, None], len(weights))
+
+    def _seen(self, values: Array) -> Array:
+        """Values at instants x places, projected on the modes."""
+        return (values.reshape(-1, self.through.shape[1]) @ self.through.T).ravel()
 
     def project(self, weights: Array) -> Array:
         zeta = np.zeros((len(self.target) // self.through.shape[1], self.through.shape[1], len(self.blocks)))
@@ -90,8 +103,8 @@ def _rotated(in_time: Array, in_space: Array, axes: tuple[str, ...], rotation: A
 
 
 def grid_group(
-    statement: Any, representation: Representation, grid: Mapping[str, Array], where: Mapping[str, Array], sigma: float,
-    constants: Mapping[str, Any], through: Array,
+    statement: Statement, representation: Representation, grid: Mapping[str, Array], where: Mapping[str, Array],
+    sigma: float | Array, constants: Mapping[str, Any], through: Array,
 ) -> GridGroup:  # fmt: skip
     """The factors of an equation on the tensor grid `where` of the axes `grid`."""
     relation = representation.read(statement.relation)
@@ -112,7 +125,7 @@ def grid_group(
                 Term(number, latent.block, dict(orders).get(TIME, 0), in_time, in_space, through @ in_space, size)
             )
     return GridGroup(
-        statement.name, relation, (), tuple(representation.latents[f.latent].block for f in relation.functionals), None,
+        statement, relation, (), tuple(representation.latents[f.latent].block for f in relation.functionals), None,
         np.broadcast_to(np.asarray(statement.target, float), (count,)), np.full(count, sigma), dict(constants),
         located(where, relation.coordinates, constants), tuple(terms), through,
     )  # fmt: skip

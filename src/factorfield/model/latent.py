@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.activation import Activation, Identity
-from factorfield.model.basis import Orders
+from factorfield.problem.domain import Orders
 from factorfield.problem.relation import Jet, Relation
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,8 +23,10 @@ from factorfield.model.activation import Activation, PiecewiseExponential, Varia
 from factorfield.model.basis import Fourier, RankRule, Tensor, decorrelate
 from factorfield.model.factors import ROWS_PER_BLOCK, build_group, functional_rows
 from factorfield.model.latent import Functional, without_curvature
-from factorfield.model.model import Model, check_memory
+from factorfield.model.model import BlockModel, check_memory
 from factorfield.model.representation import Representation, field_form
+from factorfield.model.scales import field_scale
+from factorfield.model.sigmas import Sigma
 from factorfield.problem.domain import TIME, Periodic, Points
 from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import Relation, evaluate_coefficient
@@ -50,7 +53,7 @@ def paper_model(
     curvature: bool = True,
     variant: Variant = "paper",
     seed: int = 0,
-) -> Model:
+) -> BlockModel:
     """The model of the paper for u_t + b u_x and u_t = nu u_xx + rho u (1 - u); others with `modes` given.
 
     label_noise, residual_noise: eps_D and eps_C (the latter in the paper's scaled units).
@@ -90,12 +93,11 @@ def paper_model(
     if not curvature:
         residual = without_curvature(residual)
     assert kept.points is not None
-    constants = problem.constants
-    labelled = representation.read(kept.relation)
+    constants, at_labels = problem.constants, replace(equation, name="equation at the labels")
     groups = (
-        build_group("equation", residual, representation, collocation, 0.0, sigma, constants),
-        build_group("equation at the labels", residual, representation, kept.points, 0.0, sigma, constants),
-        build_group("observations", labelled, representation, kept.points, kept.target, label_noise, constants),
+        build_group(equation, representation, collocation, sigma, constants, residual),
+        build_group(at_labels, representation, kept.points, sigma, constants, residual),
+        build_group(kept, representation, kept.points, label_noise, constants),
     )
     settings: dict[str, Any] = {
         "model": "paper", "modes": chosen, "collocation": counts, "labels": len(kept.target), "width": len(weights),
@@ -104,8 +106,13 @@ def paper_model(
         "coefficient_floor": COEFFICIENT_FLOOR / basis_time,
         "continuation": _reaction(equation.relation) if speed is None else None,
     }  # fmt: skip
-    prior = Diagonal(np.ones(representation.size), np.zeros(representation.size))
-    return Model(problem, representation, groups, prior, settings)
+    return BlockModel(
+        problem=problem, representation=representation,
+        prior=Diagonal(np.ones(representation.size), np.zeros(representation.size)),
+        sigmas=tuple(Sigma(sigma if s.is_equation else label_noise, "given") for s in problem.statements),
+        modes=chosen, scale=field_scale(problem), settings=settings, groups=groups,
+        continuation=settings["continuation"], follows_protocol=True,
+    )  # fmt: skip
 
 
 def _checked(problem: Problem) -> tuple[Statement, Statement, str]:
@@ -155,9 +162,7 @@ def _reaction(relation: Relation) -> str | None:
 def _thinned(data: Statement, labels: int) -> Statement:
     """Every n-th observation, so that about `labels` remain."""
     step = max(1, len(data.target) // labels)
-    assert data.points is not None
-    points = {name: x[::step] for name, x in data.points.items()}
-    return Statement(data.name, data.relation, points, None, data.target[::step], data.sigma)
+    return data.part(np.arange(0, len(data.target), step))
 
 
 def _modes(

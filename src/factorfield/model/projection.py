@@ -10,7 +10,7 @@ It is the last resort where walls mix fields or directions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from factorfield.model.symbol import typical_parameters
 from factorfield.problem.domain import TIME, Axis, Interval
 from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.stencil import Stencil
 
 Array = NDArray[np.float64]
 
@@ -95,12 +96,12 @@ def _wall_row(problem: Problem, wall: Statement, field: str, axis: str, family: 
         jet.field != field or {*dict(jet.orders)} - {axis} for jet in relation.jets.values()
     ):
         return None
-    stencil: Sequence[tuple[Mapping[str, float], float]] = wall.stencil or (({}, 1.0),)
+    stencil: Stencil = wall.stencil or (({}, 1.0),)
     axes = {name: problem.domain[name] for name in problem.domain.names}
     middle = {n: np.array([face.get(n, 0.5 * (a.lower + a.upper))]) for n, a in axes.items()}
     for jet, coefficient in relation.linear_part.items():
         size = float(np.ravel(evaluate_coefficient(coefficient, typical_parameters(problem), middle))[0])
         for shift, weight in stencil:
             at = face[axis] + shift.get(axis, 0.0)
-            total = total + size * weight * family([at], dict(jet.orders).get(axis, 0))[0]
+            total = total + size * weight * family(np.atleast_1d(at), dict(jet.orders).get(axis, 0))[0]
     return total if np.any(total) else None

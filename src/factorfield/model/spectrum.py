@@ -7,13 +7,19 @@ given - sigma maximise the evidence. What a basis of K modes leaves out keeps it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize
 
+from factorfield.model.activation import Activation
 from factorfield.model.basis import Fourier
+from factorfield.model.symbol import rates
+from factorfield.model.window import Tail
+from factorfield.problem.domain import TIME, Periodic
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 MOST = 512  # frequencies that are followed at all
@@ -40,6 +46,80 @@ class Spectrum:
         return int(min(max(1, np.flatnonzero(tails <= tolerance**2)[0]), most))
 
 
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Labels reduced to what their evidence needs; theta = log (A, k_0, q[, sigma]).
+
+    On evenly spread points the features are orthogonal, and `gram` holds their squares only; else it is the matrix.
+    """
+
+    gram: Array
+    seen: Array  # products of the features with the labels
+    square: float
+    count: int
+    modes: int
+    size: float
+    sigma: float | None
+
+    @staticmethod
+    def of(x: Array, y: Array, lower: float, period: float, sigma: float | None) -> _Labels:
+        modes = max(1, min(MOST, (len(np.unique(x)) - 1) // 2))
+        spacing = np.diff(np.sort((x - lower) % period))
+        if len(x) > 2 and np.allclose(spacing, period / len(x), rtol=1e-6):
+            gram, seen = _even(x, y, lower, period, modes)
+        else:
+            modes = min(modes, MOST_DENSE)
+            features = Fourier(modes, lower, period)(x)
+            gram, seen = features.T @ features, features.T @ y
+        return _Labels(gram, seen, float(y @ y), len(y), modes, float(np.sqrt(np.mean(y**2))) or 1.0, sigma)
+
+    @property
+    def constant(self) -> float:
+        """Prior sd of the constant mode."""
+        return 10.0 * self.size
+
+    def variance(self, theta: Array) -> Array:
+        amplitude, corner, decay = np.exp(theta[:3])
+        return amplitude**2 * (1.0 + (np.arange(1, MOST + 1) / corner) ** 2) ** -decay
+
+    def noise(self, theta: Array) -> float:
+        return (FLOOR * self.size) ** 2 + float(np.exp(2.0 * theta[3])) if self.sigma is None else self.sigma**2
+
+    def _terms(self, theta: Array) -> tuple[Array, float]:
+        """Prior variances of the coefficients inferred, and the noise with the modes beyond them."""
+        p = self.variance(theta)
+        prior = np.concatenate([[self.constant**2], np.repeat(p[: self.modes], 2)])
+        return prior, self.noise(theta) + float(p[self.modes :].sum())
+
+    def negative_evidence(self, theta: Array) -> float:
+        prior, level = self._terms(theta)
+        if self.gram.ndim == 1:
+            fitted = float(np.sum(self.seen**2 * prior / (level + prior * self.gram))) / level
+            determinant = float(np.sum(np.log1p(prior * self.gram / level)))
+        else:
+            root = np.sqrt(prior)
+            inner = np.eye(len(prior)) + root[:, None] * self.gram * root / level
+            factor = linalg.cholesky(inner, lower=True, check_finite=False)
+            half = linalg.solve_triangular(factor, root * self.seen, lower=True) / level
+            fitted, determinant = float(half @ half), 2.0 * float(np.sum(np.log(np.diag(factor))))
+        # weak priors keep the search where a spectrum makes sense: k_0 near a few, decay of one to ten
+        regular = 0.5 * ((theta[1] - np.log(4.0)) / 1.5) ** 2 + 0.5 * ((theta[2] - np.log(2.0)) / 0.7) ** 2
+        return 0.5 * (self.square / level - fitted + determinant + self.count * np.log(level)) + regular
+
+    def second_moment(self, theta: Array) -> Array:
+        """Of the coefficients at each frequency, given the labels; beyond those inferred, the prior's."""
+        prior, level = self._terms(theta)
+        if self.gram.ndim == 1:
+            mean = self.seen * prior / (level + prior * self.gram)
+            left = prior * level / (level + prior * self.gram)
+        else:
+            covariance = np.linalg.inv(np.diag(1.0 / prior) + self.gram / level)
+            mean, left = covariance @ self.seen / level, np.diag(covariance)
+        second = self.variance(theta)
+        second[: self.modes] = 0.5 * (mean**2 + left)[1:].reshape(-1, 2).sum(1)
+        return second
+
+
 def _even(x: Array, y: Array, lower: float, period: float, modes: int) -> tuple[Array, Array]:
     """Squares and products with y of the features [1, sin, cos, ...] at evenly spread x, by one fast transform."""
     place = (x - lower) % period
@@ -52,70 +132,59 @@ def _even(x: Array, y: Array, lower: float, period: float, modes: int) -> tuple[
 
 def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) -> Spectrum:
     """Evidence maximum for labels y at x; `sigma` fixes the noise."""
-    size = float(np.sqrt(np.mean(y**2))) or 1.0
-    modes = max(1, min(MOST, (len(np.unique(x)) - 1) // 2))
-    spacing = np.diff(np.sort((x - lower) % period))
-    even = len(x) > 2 and np.allclose(spacing, period / len(x), rtol=1e-6)
-    basis = None
-    if even:  # cosines and sines are orthogonal on even points: everything is one number per coefficient
-        weights, seen = _even(x, y, lower, period, modes)
-    else:
-        modes = min(modes, MOST_DENSE)
-        features = Fourier(modes, lower, period)(x)
-        basis = features.T @ features
-        seen = features.T @ y
-    k = np.arange(1, MOST + 1)
-    rest = float(y @ y)
-    count, constant = len(y), 10.0 * size
-    floor = (FLOOR * size) ** 2
-
-    def spectrum(theta: Array) -> Array:
-        amplitude, corner, decay = np.exp(theta[:3])
-        return amplitude**2 * (1.0 + (k / corner) ** 2) ** -decay
-
-    def noise(theta: Array) -> float:
-        return floor + float(np.exp(2.0 * theta[3])) if sigma is None else sigma**2
-
-    def terms(theta: Array) -> tuple[Array, float]:
-        p = spectrum(theta)
-        prior = np.concatenate([[constant**2], np.repeat(p[:modes], 2)])
-        return prior, noise(theta) + float(p[modes:].sum())
-
-    def negative_evidence(theta: Array) -> float:
-        prior, level = terms(theta)
-        if basis is None:
-            gain = prior * weights / level
-            fitted = float(np.sum(seen**2 * prior / (level + prior * weights))) / level
-            determinant = float(np.sum(np.log1p(gain)))
-        else:
-            root = np.sqrt(prior)
-            inner = np.eye(len(prior)) + root[:, None] * basis * root / level
-            factor = linalg.cholesky(inner, lower=True, check_finite=False)
-            half = linalg.solve_triangular(factor, root * seen, lower=True) / level
-            fitted, determinant = float(half @ half), 2.0 * float(np.sum(np.log(np.diag(factor))))
-        # weak priors keep the search where a spectrum makes sense: k_0 near a few, decay of one to ten
-        regular = 0.5 * ((theta[1] - np.log(4.0)) / 1.5) ** 2 + 0.5 * ((theta[2] - np.log(2.0)) / 0.7) ** 2
-        return 0.5 * (rest / level - fitted + determinant + count * np.log(level)) + regular
-
-    best = None
+    labels, best = _Labels.of(x, y, lower, period, sigma), None
     for start in (0.3, 0.01):
-        initial = np.array([np.log(size), np.log(4.0), np.log(2.0), np.log(start * size)])[: 3 if sigma else 4]
+        initial = np.log([labels.size, 4.0, 2.0, start * labels.size])[: 3 if sigma else 4]
         found = optimize.minimize(
-            negative_evidence, initial, method="Nelder-Mead",
+            labels.negative_evidence, initial, method="Nelder-Mead",
             options={"maxfev": 400, "xatol": 0.02, "fatol": 0.02},
         )  # fmt: skip
         best = found if best is None or found.fun < best.fun else best
-        if basis is not None or sigma is not None:
+        if labels.gram.ndim == 2 or sigma is not None:
             break
     assert best is not None
-    prior, level = terms(best.x)
-    if basis is None:
-        mean, left = seen * prior / (level + prior * weights), prior * level / (level + prior * weights)
-    else:
-        covariance = np.linalg.inv(np.diag(1.0 / prior) + basis / level)
-        mean, left = covariance @ seen / level, np.diag(covariance)
-    pairs = (mean**2 + left)[1:].reshape(-1, 2)
-    variance = spectrum(best.x)
-    second = variance.copy()
-    second[:modes] = 0.5 * pairs.sum(1)
-    return Spectrum(float(np.sqrt(noise(best.x))), variance, second, constant)
+    noise = float(np.sqrt(labels.noise(best.x)))
+    return Spectrum(noise, labels.variance(best.x), labels.second_moment(best.x), labels.constant)
+
+
+# -- of a problem
+
+
+def spectra_of(problem: Problem) -> dict[str, Spectrum]:
+    """The spectrum of each field whose values are observed at the start, along the one periodic axis."""
+    space = problem.domain.space
+    found: dict[str, Spectrum] = {}
+    if len(space) != 1 or not isinstance(problem.domain[space[0]], Periodic):
+        return found
+    axis, start = problem.domain[space[0]], problem.domain[TIME].lower
+    for s in problem.statements:
+        if s.points is None or len(s.relation.jets) != 1 or len(s.target) < 8 or s.stencil:
+            continue
+        jet = s.jet
+        if jet.orders or not s.relation.is_linear or np.any(s.points[TIME] != start) or jet.field in found:
+            continue
+        if np.ptp(s.points[space[0]]) == 0.0:
+            continue
+        sigma = None if s.sigma is None else float(np.sqrt(np.mean(np.square(s.sigma))))
+        found[jet.field] = fit(s.points[space[0]], s.target, axis.lower, axis.length, sigma)
+    return found
+
+
+def tails_of(
+    problem: Problem, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], activation: Activation
+) -> dict[str, Tail]:
+    """What the basis leaves out of each observed field, carried along by the equation's linear part."""
+    tails: dict[str, Tail] = {}
+    equations = [s for s in problem.statements if s.is_equation]
+    if len(problem.fields) != 1 or len(equations) != 1 or activation.name != "identity":
+        return tails
+    for name, spectrum in spectra.items():
+        space = problem.domain.space[0]
+        kept = modes[space]
+        k = np.arange(kept + 1.0, len(spectrum.second_moment) + 1.0)
+        wave = np.asarray(2.0 * np.pi * k / problem.domain[space].length, float)
+        found = rates(problem, equations[0], {space: wave})
+        if found is not None and len(k):
+            rate = np.broadcast_to(found, wave.shape).astype(complex)
+            tails[name] = Tail(space, wave, spectrum.second_moment[kept:], rate)
+    return tails

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorfield.problem.domain import TIME
+from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem, Statement, Unknown
 from factorfield.problem.relation import evaluate_coefficient
 
@@ -43,3 +43,11 @@ def rates(problem: Problem, statement: Statement, waves: Mapping[str, ArrayLike]
     if not order or not lead:
         return None
     return np.asarray((-total / lead) ** (1.0 / order), complex)
+
+
+def fastest_rates(problem: Problem, modes: Mapping[str, int]) -> Complex:
+    """Rates of the highest waves that modes per space axis hold, one per equation that has them."""
+    turns = {n: count * (1.0 if isinstance(problem.domain[n], Periodic) else 0.5) for n, count in modes.items()}
+    waves = {n: 2.0 * np.pi * count / problem.domain[n].length for n, count in turns.items()}
+    found = [rates(problem, statement, waves) for statement in problem.statements if statement.is_equation]
+    return np.concatenate([np.zeros(0, complex), *(np.ravel(f) for f in found if f is not None)])

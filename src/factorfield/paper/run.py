@@ -27,7 +27,7 @@ from factorfield import methods, metrics, problems
 from factorfield.errors import expected
 from factorfield.model.model import Model, observation_noise
 from factorfield.model.paper import paper_model
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 from factorfield.solution import Solution, Status
 from factorfield.solving import solve

@@ -1,15 +1,13 @@
 """Posterior: what is believed about the weights, and through them about every field, derivative and coefficient.
 
-Code outside this file asks a posterior for fields; how the belief is stored stays here. On a tensor grid the
-covariance is contracted one axis at a time: the first axis through the root C (covariance = C C'), the others through
-products of pairs of features, so that no row of Kronecker features is ever formed.
+Code outside this room asks a posterior for fields; how the belief about the weights is stored stays inside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +15,8 @@ from scipy import special
 
 from factorfield.errors import expected, nearest
 from factorfield.model.basis import Orders
-from factorfield.model.factors import linearise
 from factorfield.model.latent import LatentRelation
+from factorfield.model.linearisation import linearise
 from factorfield.model.representation import Latent, Representation
 from factorfield.problem.coefficients import located
 from factorfield.problem.domain import TIME, Periodic
@@ -30,18 +28,28 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Atom = tuple[str, Orders]  # one derivative of one latent
-BLOCK_BYTES = 1 << 27
-MANY_PAIRS = 400
-INTERVAL_90 = float(special.ndtri(0.95))
+
+
+class Estimate(TypedDict):
+    """The posterior of one unknown coefficient."""
+
+    mean: float
+    std: float
+    interval: tuple[float, float]  # holds it with 90 %
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What every posterior answers; a subclass says how the belief about the weights is stored."""
+    """What every posterior answers; a subclass says how the belief about the weights is stored.
+
+    `marker` is the array by which a file shows that it holds this kind of posterior (reading.py).
+    """
+
+    marker: ClassVar[str]
 
     problem: Problem
     representation: Representation
-    noise: Mapping[str, float]  # observation noise of each field, for predict(noise=True)
+    noise: Mapping[str, float]  # of direct observations of each field: rms of their sigmas, for predict(noise=True)
 
     @property
     def weight_mean(self) -> Array:
@@ -55,7 +63,14 @@ class Posterior:
         """What a file has to hold."""
         raise NotImplementedError
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        """The posterior whose `arrays()` these are."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Estimate]:
         """Posterior of each unknown coefficient: mean, std and 90 % interval."""
         raise NotImplementedError
 
@@ -81,7 +96,11 @@ class Posterior:
         points: bool = False,
         quantiles: Sequence[float] = (),
     ) -> xr.Dataset:
-        """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points."""
+        """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points.
+
+        noise=True is about another measurement of the field instead of the field: `self.noise`, the root mean square
+        of the sigmas of all direct observations of that field, whatever condition they came in, is added to std.
+        """
         import xarray as xr
 
         levels = checked_levels(quantiles)
@@ -101,7 +120,7 @@ class Posterior:
             columns.setdefault("std", []).append(np.sqrt(variance).reshape(shape))
             if len(levels):
                 columns.setdefault("quantiles", []).append(bands.reshape(-1, *shape))
-        coords: dict[str, Any] = {n: (("point",), x) if points else x for n, x in grid.items()}
+        coords: dict[str, object] = {n: (("point",), x) if points else x for n, x in grid.items()}
         if len(levels):
             coords["quantile"] = levels
         data = {}
@@ -248,152 +267,8 @@ class Posterior:
         return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianPosterior(Posterior):
-    """N(mean, root root') over the weights; a one-dimensional `root` holds independent standard deviations."""
-
-    mean: Array
-    root: Array
-
-    @property
-    def weight_mean(self) -> Array:
-        return self.mean
-
-    @property
-    def weight_std(self) -> Array:
-        if self.root.ndim == 1:
-            return self.root
-        return np.sqrt(np.einsum("ij,ij->i", self.root, self.root))
-
-    def arrays(self) -> dict[str, Array]:
-        return {"weight_mean": self.mean, "weight_root": self.root}
-
-    @property
-    def covariance(self) -> Array:
-        return np.diag(self.root**2) if self.root.ndim == 1 else self.root @ self.root.T
-
-    def parameters(self) -> dict[str, dict[str, Any]]:
-        result: dict[str, dict[str, Any]] = {}
-        std = self.weight_std
-        for name, unknown in self.problem.unknowns.items():
-            index = self.representation.latents[name].start
-            m, s = float(self.mean[index]), float(std[index])
-            ends = (m - INTERVAL_90 * s, m + INTERVAL_90 * s)
-            if unknown.positive:
-                ends = (float(np.exp(ends[0])), float(np.exp(ends[1])))
-                m, s = float(np.exp(m + 0.5 * s * s)), float(np.exp(m + 0.5 * s * s) * np.sqrt(np.expm1(s * s)))
-            result[name] = {"mean": m, "std": s, "interval": ends}
-        return result
-
-    def _coefficient_covariance(self) -> Array:
-        """Of the coefficients themselves: exact for Gaussian and log-normal ones."""
-        at = [self.representation.latents[name].start for name in self.problem.unknowns]
-        inner = self.covariance[np.ix_(at, at)] if self.root.ndim == 1 else self.root[at] @ self.root[at].T
-        positive = np.array([unknown.positive for unknown in self.problem.unknowns.values()], bool)
-        mean = np.where(positive, np.exp(np.minimum(self.mean[at] + 0.5 * np.diagonal(inner), 700.0)), 1.0)
-        both = positive[:, None] & positive
-        return np.outer(mean, mean) * np.where(both, np.expm1(inner), inner)
-
-    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
-        for _ in range(count):
-            noise = rng.standard_normal(self.root.shape[-1])
-            yield self.mean + (self.root * noise if self.root.ndim == 1 else self.root @ noise)
-
-    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
-        if points:
-            return self._point_moments(atoms, grid)
-        return self._grid_means(atoms, grid, self.mean), self._grid_covariance(atoms, grid)
-
-    def _latent_root(self, latent: Latent) -> Array:
-        """Root of the latent's raw weights, shape (raw size, r)."""
-        root = self.root
-        if root.ndim == 1:
-            padded = np.zeros((latent.basis.size, len(root)))
-            padded[:, latent.block] = np.diag(root[latent.block])
-            if len(self.representation.latents) == 1 and latent.basis.rotation is not None:
-                return latent.basis.rotation * root
-            return latent.basis.raw(padded)
-        return latent.basis.raw(root[latent.block])
-
-    def _grid_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array]) -> Array:
-        """Covariances (atoms, atoms, points) on the grid."""
-        count = int(np.prod([len(x) for x in grid.values()]))
-        covariance = np.empty((len(atoms), len(atoms), count))
-        roots = {name: self._latent_root(self.representation.latents[name]) for name, _ in atoms}
-        for a in range(len(atoms)):
-            for b in range(a + 1):
-                covariance[a, b] = covariance[b, a] = self._grid_pair(atoms[a], atoms[b], roots, grid)
-        return covariance
-
-    def _grid_pair(self, a: Atom, b: Atom, roots: Mapping[str, Array], grid: Mapping[str, Array]) -> Array:
-        left, right = self.representation.latents[a[0]], self.representation.latents[b[0]]
-        if left.basis.axes != right.basis.axes:  # a coefficient against a field: one row of features per point
-            flat = self.problem.domain.tensor(grid)
-            return self._point_moments([a, b], flat)[1][0, 1]
-        if not left.basis.axes:
-            return self._spread(np.asarray(roots[a[0]][0] @ roots[b[0]][0]), left, grid)
-        first, *rest_left = left.basis.matrices(grid, a[1])
-        second, *rest_right = right.basis.matrices(grid, b[1])
-        root_a = roots[a[0]].reshape(left.basis.shape[0], -1)
-        root_b = roots[b[0]].reshape(right.basis.shape[0], -1)
-        rank = roots[a[0]].shape[1]
-        block = max(1, BLOCK_BYTES // (8 * max(root_a.shape[1], root_b.shape[1])))
-        pieces = []
-        for start in range(0, len(first), block):
-            chosen = slice(start, start + block)
-            one = (first[chosen] @ root_a).reshape(len(first[chosen]), -1, rank)
-            two = one if a == b else (second[chosen] @ root_b).reshape(len(one), -1, rank)
-            gram = one @ two.transpose(0, 2, 1)
-            pieces.append(contract_pairs(gram, rest_left, rest_right).reshape(len(one), -1))
-        return self._spread(np.concatenate(pieces), left, grid)
-
-    def _point_moments(self, atoms: Sequence[Atom], points: Mapping[str, Array]) -> tuple[Array, Array]:
-        count = len(next(iter(points.values())))
-        means = np.empty((len(atoms), count))
-        covariance = np.empty((len(atoms), len(atoms), count))
-        block = max(1, BLOCK_BYTES // (8 * len(self.mean)))
-        for start in range(0, count, block):
-            chosen = slice(start, min(start + block, count))
-            part = {name: x[chosen] for name, x in points.items()}
-            projected = []
-            for a, (name, orders) in enumerate(atoms):
-                latent = self.representation.latents[name]
-                rows = latent.basis.rows(part, orders)
-                means[a, chosen] = rows @ self.mean[latent.block]
-                if self.root.ndim == 1:
-                    projected.append(np.zeros((len(rows), len(self.root))))
-                    projected[-1][:, latent.block] = rows * self.root[latent.block]
-                else:
-                    projected.append(rows @ self.root[latent.block])
-            for a in range(len(atoms)):
-                for b in range(a + 1):
-                    product = np.einsum("nr,nr->n", projected[a], projected[b])
-                    covariance[a, b, chosen] = covariance[b, a, chosen] = product
-        return means, covariance
-
-
 def checked_levels(quantiles: Sequence[float]) -> Array:
     levels = np.asarray(quantiles, float)
     if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
         raise expected("quantile levels between 0 and 1", quantiles, "quantiles=[0.05, 0.95]")
     return levels
-
-
-def contract_pairs(gram: Array, left: Sequence[Array], right: Sequence[Array]) -> Array:
-    """diag of (kron left) gram (kron right)' for a batch of matrices, one axis at a time through pair products.
-
-    gram (batch, prod n, prod m), left[i] (points_i, n_i), right[i] (points_i, m_i) -> (batch, points_1, points_2, ...).
-    """
-    batch = len(gram)
-    if len(left) == 1 and left[0].shape[1] * right[0].shape[1] > MANY_PAIRS:  # their products would be a huge matrix
-        return np.stack([np.einsum("pm,pm->p", left[0] @ one, right[0]) for one in gram])
-    result = gram.reshape(batch, *[f.shape[1] for f in left], *[f.shape[1] for f in right])
-    for index, (f, g) in enumerate(zip(left, right, strict=True)):
-        remaining = len(left) - index
-        done = index
-        n_axis, m_axis = 1 + done, 1 + done + remaining
-        pairs = (f[:, :, None] * g[:, None, :]).reshape(len(f), -1)
-        moved = np.moveaxis(result, (n_axis, m_axis), (-2, -1))
-        flat = moved.reshape(*moved.shape[:-2], -1) @ pairs.T
-        result = np.moveaxis(flat, -1, 1 + done)
-    return result

@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.activation import PiecewiseExponential
+from factorfield.model.basis import Orders
 from factorfield.model.latent import LatentRelation
-from factorfield.posterior.base import GaussianPosterior, Posterior
+from factorfield.model.representation import Representation
+from factorfield.posterior.base import Estimate, Posterior
+from factorfield.posterior.gaussian import GaussianPosterior
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
-BLOCK_BYTES = 1 << 23
+BLOCK_BYTES = 1 << 23  # of fields, for all draws at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,8 @@ class SampledPosterior(Posterior):
     """Equally weighted draws (count, weights)."""
 
     draws: Array
+
+    marker = "weight_draws"
 
     @property
     def weight_mean(self) -> Array:
@@ -39,6 +45,12 @@ class SampledPosterior(Posterior):
 
     def arrays(self) -> dict[str, Array]:
         return {"weight_draws": self.draws}
+
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        return cls(problem, representation, noise, arrays["weight_draws"])
 
     @staticmethod
     def spread(values: Array) -> Array:
@@ -56,8 +68,8 @@ class SampledPosterior(Posterior):
         table = list(self._coefficient_draws().values())
         return np.atleast_2d(np.cov(table)) if len(self.draws) > 1 else np.full((len(table),) * 2, np.nan)
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
-        result: dict[str, dict[str, Any]] = {}
+    def parameters(self) -> dict[str, Estimate]:
+        result: dict[str, Estimate] = {}
         for name, values in self._coefficient_draws().items():
             low, high = np.quantile(values, (0.05, 0.95)) if len(values) > 1 else (np.nan, np.nan)
             spread = float(self.spread(values))
@@ -108,7 +120,7 @@ class SampledPosterior(Posterior):
     def _summed(
         self, relation: LatentRelation, activation: PiecewiseExponential, grid: Mapping[str, Array], points: bool
     ) -> tuple[Array, Array, Array]:
-        from factorfield.posterior.sampled_kernel import moments_of
+        from factorfield.posterior._sampled_kernel import moments_of
 
         (name, orders) = self._atoms(relation)[0]
         mean, variance = moments_of(self._derivative(name, orders, grid, points), activation.alpha, activation.beta)
@@ -129,7 +141,7 @@ class SampledPosterior(Posterior):
         zeta = np.einsum("nja,adn->dnj", combine, np.stack(parts))
         return relation.value(zeta, self.problem.constants, flat)
 
-    def _derivative(self, name: str, orders: Any, grid: Mapping[str, Array], points: bool) -> Array:
+    def _derivative(self, name: str, orders: Orders, grid: Mapping[str, Array], points: bool) -> Array:
         """One derivative of one latent for every draw: (draws, points)."""
         latent = self.representation.latents[name]
         weights = self.draws[:, latent.block]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, overload
 
 from factorfield.errors import expected
-from factorfield.messages.links import Belief
+from factorfield.messages.square_root import Belief
+
+if TYPE_CHECKING:
+    import h5py
 
 
 class StoredBeliefs(Sequence[Belief]):
@@ -23,7 +26,7 @@ class StoredBeliefs(Sequence[Belief]):
         self._mean = self._growing("mean", (size,))
         self._root = self._growing("root", (size, size))
 
-    def _growing(self, name: str, shape: tuple[int, ...]) -> Any:
+    def _growing(self, name: str, shape: tuple[int, ...]) -> h5py.Dataset:
         return self._file.create_dataset(name, (0, *shape), "f8", maxshape=(None, *shape), chunks=(1, *shape))
 
     def close(self) -> None:
@@ -44,7 +47,7 @@ class StoredBeliefs(Sequence[Belief]):
     def __getitem__(self, index: int) -> Belief: ...
     @overload
     def __getitem__(self, index: slice) -> list[Belief]: ...
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Belief | list[Belief]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):

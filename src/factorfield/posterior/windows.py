@@ -8,85 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.messages.links import Belief, Blocks, Inside, Message, Segment, inner
-from factorfield.model.basis import Departure, Tensor
+from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment
+from factorfield.messages.path import smoothed
+from factorfield.messages.square_root import Belief, Message
+from factorfield.model.basis import Departure, Orders
 from factorfield.model.representation import Representation
-from factorfield.posterior.base import Atom, GaussianPosterior, Posterior, contract_pairs
+from factorfield.model.window import Tail, end_map, layout, window_representation
+from factorfield.posterior.base import Atom, Estimate, Posterior
+from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.problem.domain import TIME
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
+# arrays of a segment by their names in files
+STORED = {
+    "slope": "slope", "offset": "offset", "outside": "end_noise", "forward": "transition", "shift": "shift",
+    "kick": "noise_root",
+}  # fmt: skip
 
 
-PLAIN = ("slope", "offset", "outside", "forward", "shift", "kick")  # arrays of a segment that are stored as they are
+class InteriorTable(NamedTuple):
+    """A block of the noise inside a window: what each of its noises does to which features of space and time."""
 
-
-@dataclass(frozen=True, eq=False)
-class Tail:
-    """Modes that the basis leaves out: wave numbers, variances at the start, complex rates of the linear equation."""
-
-    axis: str
-    wave: Array
-    variance: Array
-    rate: NDArray[np.complex128]
-
-    def of(self, orders: Mapping[str, int], times: Array) -> Array:
-        """Variance of a derivative of the left-out part at each time (from the start)."""
-        grown = np.exp(2.0 * np.minimum(np.outer(times, self.rate.real), 0.0))
-        size = self.wave ** (2 * orders.get(self.axis, 0)) * np.abs(self.rate) ** (2 * orders.get(TIME, 0))
-        return grown @ (size * self.variance)
-
-
-def window_representation(template: Representation, lower: float, upper: float) -> Representation:
-    """The same representation with every time axis moved to another window."""
-    parts = []
-    for name, form in template.forms.items():
-        basis = template.latents[form.latents[0]].basis
-        families = {
-            axis: Departure(family.degree, lower, upper, family.states) if isinstance(family, Departure) else family
-            for axis, family in basis.families.items()
-        }
-        parts.append((name, Tensor(families, basis.rotation), form))
-    return Representation.build(parts)
-
-
-def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which weights of a window are its state at the start (unknown coefficients included), and which the rest."""
-    state: list[int] = []
-    for latent in representation.latents.values():
-        basis = latent.basis
-        count = basis.size
-        family = basis.families.get(TIME)
-        if isinstance(family, Departure):
-            count = family.states * (basis.size // family.size)
-        state += range(latent.start, latent.start + count)
-    rest = np.setdiff1d(np.arange(representation.size), state)
-    return np.array(state, int), rest
-
-
-def end_map(representation: Representation) -> Array:
-    """The state at the end of a window as a linear map of its weights."""
-    state, _ = layout(representation)
-    rows = np.zeros((len(state), representation.size))
-    at = 0
-    for latent in representation.latents.values():
-        basis = latent.basis
-        family = basis.families.get(TIME)
-        if not isinstance(family, Departure):
-            rows[at : at + basis.size, latent.block] = np.eye(basis.size)
-            at += basis.size
-            continue
-        across = basis.size // family.size
-        for order in range(family.states):
-            values = family([family.upper], order)[0]
-            rows[at : at + across, latent.block] = np.kron(values, np.eye(across))
-            at += across
-    return rows
+    places: NDArray[np.int64]
+    powers: NDArray[np.int64]
+    table: Array  # (powers, places, noises)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +51,14 @@ class ChainPosterior(Posterior):
     futures: Sequence[Message]
     tails: Mapping[str, Tail] = field(default_factory=dict)
 
+    marker = "chain_edges"
+
     def window(self, index: int) -> GaussianPosterior:
         """The belief about all weights of one window."""
         seen = self.seen(index)
         _, rest = layout(self.representation)
         inside = np.zeros((len(seen.mean), len(rest)))
-        inside[rest] = self.links[index].inside.dense()
+        inside[rest] = self.links[index].interior.dense()
         return replace(seen, root=np.column_stack([seen.root, inside]))
 
     def window_mean(self, index: int) -> Array:
@@ -113,7 +67,7 @@ class ChainPosterior(Posterior):
     def seen(self, index: int) -> GaussianPosterior:
         """The belief about a window's weights without the noise that stays inside it."""
         order = np.concatenate(layout(self.representation))
-        known = inner(self.starts[index], self.links[index], self.futures[index])
+        known = smoothed(self.starts[index], self.links[index], self.futures[index])
         mean, root = np.empty(len(order)), np.empty(known.root.shape)
         mean[order], root[order] = known.mean, known.root
         return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root)
@@ -121,12 +75,12 @@ class ChainPosterior(Posterior):
     def _moved(self, index: int) -> Representation:
         return window_representation(self.representation, self.edges[index], self.edges[index + 1])
 
-    def _add_inside(
+    def _add_interior(
         self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
     ) -> None:
         """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives, block by block."""
         representation = self._moved(index)
-        roots = [self._inside_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
+        roots = [self._interior_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
         for a, (first, orders_a) in enumerate(atoms):
             for b, (second, orders_b) in enumerate(atoms[: a + 1]):
                 if roots[a] is None or roots[b] is None:
@@ -146,8 +100,8 @@ class ChainPosterior(Posterior):
                 if a != b:
                     covariance[b, a] += added
 
-    def _inside_roots(
-        self, index: int, representation: Representation, name: str, orders: Any, grid: Mapping[str, Array]
+    def _interior_roots(
+        self, index: int, representation: Representation, name: str, orders: Orders, grid: Mapping[str, Array]
     ) -> list[tuple[NDArray[np.int64], Array]] | None:
         """Per block of the noise inside: which space features it moves, and how, (times, features, noises)."""
         basis = representation.latents[name].basis
@@ -156,29 +110,29 @@ class ChainPosterior(Posterior):
         shape = basis.families[TIME](grid[TIME], dict(orders).get(TIME, 0))
         return [
             (places, np.tensordot(shape[:, powers], block, 1))
-            for places, powers, block in self._inside_tables(self.links[index], name)
+            for places, powers, block in self._interior_tables(self.links[index], name)
         ]
 
-    def _inside_tables(self, link: Segment, name: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64], Array]]:
-        """The noise inside, block by block as (space features, time features, table): once per link."""
-        if (id(link.inside), name) not in self._tables:
+    def _interior_tables(self, link: Segment, name: str) -> list[InteriorTable]:
+        """The noise inside, block by block; made once per link."""
+        if (id(link.interior), name) not in self._tables:
             latent = self.representation.latents[name]
             across = latent.basis.size // latent.basis.families[TIME].size
             _, rest = layout(self.representation)
             tables = []
-            for part in link.inside.parts:
+            for part in link.interior.parts:
                 weights, block = rest[part.where], part.block
                 mine = (weights >= latent.block.start) & (weights < latent.block.stop)
                 power, place = np.divmod(weights[mine] - latent.start, across)
                 powers, places = np.unique(power), np.unique(place)
                 table = np.zeros((len(powers), len(places), block.shape[1]))
                 table[np.searchsorted(powers, power), np.searchsorted(places, place)] = block[mine]
-                tables.append((places, powers, table))
-            self._tables[id(link.inside), name] = tables
-        return self._tables[id(link.inside), name]
+                tables.append(InteriorTable(places, powers, table))
+            self._tables[id(link.interior), name] = tables
+        return self._tables[id(link.interior), name]
 
     @cached_property
-    def _tables(self) -> dict[tuple[int, str], Any]:
+    def _tables(self) -> dict[tuple[int, str], list[InteriorTable]]:
         return {}
 
     @property
@@ -190,7 +144,7 @@ class ChainPosterior(Posterior):
     def weight_std(self) -> Array:
         return self.window(0).weight_std
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
+    def parameters(self) -> dict[str, Estimate]:
         return self.seen(len(self.links) - 1).parameters() if self.problem.unknowns else {}
 
     def _coefficient_covariance(self) -> Array:
@@ -210,7 +164,7 @@ class ChainPosterior(Posterior):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
             own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
-            self._add_inside(own, int(index), atoms, part, points)
+            self._add_interior(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
         for a, (name, orders) in enumerate(atoms):
@@ -219,15 +173,15 @@ class ChainPosterior(Posterior):
                 covariance[a, a] += added[:, None]
         return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
 
-    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Any]:
-        """Paths: the state at the start, then window by window what its end and the future allow."""
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
         width = len(self.starts[0].mean)
-        beliefs = [inner(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
+        beliefs = [smoothed(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
         given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
         order = np.concatenate(layout(self.representation))
         ends = [end_map(self._moved(index))[:, order] for index in range(len(self.links))]
         for _ in range(count):
-            path, state = [], None
+            path, state = np.empty((len(self.links), len(order))), None
             for index, (belief, link) in enumerate(zip(beliefs, self.links, strict=True)):
                 if state is not None:  # condition on where the last window ended
                     left, singular, right = given[index]
@@ -239,21 +193,20 @@ class ChainPosterior(Posterior):
                 else:
                     drawn = belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
                     state, rest = drawn[:width], drawn[width:]
-                rest = rest + link.inside @ rng.standard_normal(len(rest))
-                path.append((state, rest))
-                state = ends[index] @ np.concatenate([state, rest])
+                rest = rest + link.interior @ rng.standard_normal(len(rest))
+                whole = np.concatenate([state, rest])
+                path[index, order] = whole
+                state = ends[index] @ whole
             yield path
 
-    def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Any) -> Array:
+    def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Array) -> Array:
         which = self._windows_of(np.asarray(grid[TIME]))
-        order = np.concatenate(layout(self.representation))
         shape = (len(atoms), -1, int(np.prod([len(x) for n, x in grid.items() if n != TIME], dtype=int)))
         result = np.empty((len(atoms), len(which), shape[2]))
         for index in np.unique(which):
             chosen = np.flatnonzero(which == index)
-            flat = np.empty(len(order))
-            flat[order] = np.concatenate(weights[index])
             part = {name: x[chosen] if name == TIME else x for name, x in grid.items()}
+            flat = weights[index]
             window = GaussianPosterior(
                 self.problem, self._moved(int(index)), self.noise, flat, np.zeros((len(flat), 0))
             )
@@ -274,10 +227,10 @@ class ChainPosterior(Posterior):
             packed = [_packed(message) for message in messages]
             stored[f"chain_{name}_rows"] = np.stack([rows for rows, _ in packed])
             stored[f"chain_{name}_target"] = np.stack([target for _, target in packed])
-        for name in PLAIN:
-            stored[f"chain_{name}"] = np.stack([getattr(link, name) for link in unique])
+        for name, attribute in STORED.items():
+            stored[f"chain_{name}"] = np.stack([getattr(link, attribute) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
-            parts = link.inside.parts
+            parts = link.interior.parts
             stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
             stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
             stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
@@ -285,6 +238,30 @@ class ChainPosterior(Posterior):
         for name, tail in self.tails.items():
             stored[f"tail_{name}"] = np.stack([tail.wave, tail.variance, tail.rate.real, tail.rate.imag])
         return stored
+
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        links = []
+        for i in range(len(arrays["chain_slope"])):
+            message = _unpacked(arrays["chain_message_rows"][i], arrays["chain_message_target"][i])
+            interior = InteriorNoise(arrays["chain_slope"].shape[1], _interior_blocks(arrays, i))
+            held = {attribute: arrays[f"chain_{name}"][i] for name, attribute in STORED.items()}
+            links.append(Segment(message=message, interior=interior, **held))
+        pairs = zip(arrays["chain_future_rows"], arrays["chain_future_target"], strict=True)
+        space = problem.domain.space[0] if problem.domain.space else ""
+        tails = {
+            key.removeprefix("tail_"): Tail(space, values[0], values[1], values[2] + 1j * values[3])
+            for key, values in arrays.items()
+            if key.startswith("tail_")
+        }
+        return cls(
+            problem, representation, noise, arrays["chain_edges"],
+            [Belief(m, r) for m, r in zip(arrays["chain_mean"], arrays["chain_root"], strict=True)],
+            [links[int(kind)] for kind in arrays["chain_kind"]],
+            [_unpacked(rows, target) for rows, target in pairs], tails,
+        )  # fmt: skip
 
 
 def rowwise(factors: Sequence[Array], count: int) -> Array:
@@ -308,7 +285,7 @@ def _unpacked(rows: Array, target: Array) -> Message:
     return Message(rows[there], target[there])
 
 
-def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
+def _interior_blocks(stored: Mapping[str, Array], i: int) -> tuple[NoiseBlock, ...]:
     sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
     if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
         sizes = np.column_stack([sizes, np.zeros_like(sizes)])
@@ -318,29 +295,6 @@ def _inside(stored: Mapping[str, Array], i: int) -> tuple[Inside, ...]:
     held = stored.get(f"chain_inside_directions_{i}", np.zeros(0))
     directions = np.split(held, np.cumsum(rows * columns)[:-1])
     return tuple(
-        Inside(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
+        NoiseBlock(where, root.reshape(len(where), len(where)), ways.reshape(tuple(size)))
         for where, root, ways, size in zip(places, roots, directions, sizes, strict=True)
     )
-
-
-def from_arrays(
-    problem: Any, representation: Representation, noise: Any, stored: Mapping[str, Array]
-) -> ChainPosterior:
-    links = []
-    for i in range(len(stored["chain_slope"])):
-        message = _unpacked(stored["chain_message_rows"][i], stored["chain_message_target"][i])
-        inside = Blocks(stored["chain_slope"].shape[1], _inside(stored, i))
-        links.append(Segment(message=message, inside=inside, **{name: stored[f"chain_{name}"][i] for name in PLAIN}))
-    pairs = zip(stored["chain_future_rows"], stored["chain_future_target"], strict=True)
-    space = problem.domain.space[0] if problem.domain.space else ""
-    tails = {
-        key.removeprefix("tail_"): Tail(space, values[0], values[1], values[2] + 1j * values[3])
-        for key, values in stored.items()
-        if key.startswith("tail_")
-    }
-    return ChainPosterior(
-        problem, representation, noise, stored["chain_edges"],
-        [Belief(m, r) for m, r in zip(stored["chain_mean"], stored["chain_root"], strict=True)],
-        [links[int(kind)] for kind in stored["chain_kind"]],
-        [_unpacked(rows, target) for rows, target in pairs], tails,
-    )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from factorfield.errors import expected
 from factorfield.problem.domain import Domain, Periodic, Points
 
+if TYPE_CHECKING:
+    from scipy.interpolate import BSpline
+
 Array = NDArray[np.float64]
-PADDING = 6  # values of the next period on either side of a periodic table: more than a cubic spline can feel
-TOLD = 1e-9  # of the axis: a table may miss its ends by rounding
+PADDING = 6  # values of the next period on either side of a periodic table: a spline hardly depends on farther ones
+ROUNDING = 1e-9  # of the axis: a table may miss its ends by rounding
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Table:
                 raise expected(f"a table {name} over some of the axes {', '.join(domain.names)}", axis, "renaming it")
             whole = domain[axis]
             if isinstance(whole, Periodic):
-                once = x < x[0] + whole.length * (1.0 - TOLD)  # the last point may repeat the first
+                once = x < x[0] + whole.length * (1.0 - ROUNDING)  # the last point may repeat the first
                 kept = np.compress(once, value, axis=position)
                 if whole.length - (x[once][-1] - x[0]) > 3.0 * float(np.diff(x).max()):
                     raise self._short(name, axis, whole.lower, whole.upper)
@@ -102,7 +105,7 @@ class Table:
                 value = np.concatenate([kept] * len(shifts), axis=position)
                 base = np.floor((x[0] - whole.lower) / whole.length) * whole.length
                 axes[axis] = axes[axis] - base
-            elif x[0] > whole.lower + TOLD * whole.length or x[-1] < whole.upper - TOLD * whole.length:
+            elif x[0] > whole.lower + ROUNDING * whole.length or x[-1] < whole.upper - ROUNDING * whole.length:
                 raise self._short(name, axis, whole.lower, whole.upper)
         fitted = Table(value=value, **axes)
         fitted._check_sign(name)
@@ -128,7 +131,7 @@ class Table:
         return expected(f"a table {name} that covers {axis} from {lower:g} to {upper:g}", received, "a longer table")
 
     @cached_property
-    def _splines(self) -> dict[str, Any]:
+    def _splines(self) -> dict[str, BSpline]:
         """Along each axis, the spline through 1 at one point and 0 at the others, for every point."""
         from scipy.interpolate import make_interp_spline
 
@@ -145,11 +148,13 @@ class Table:
         return np.asarray(result, float)
 
 
-def located(points: Points, names: Sequence[str], constants: Mapping[str, Any]) -> dict[str, Array]:
+def located(points: Points, names: Sequence[str], constants: Mapping[str, float | Table]) -> dict[str, Array]:
     """Points with a further column for every table, or derivative of one, that a relation mentions."""
     located = dict(points)
     for name in names:
         if name not in located:
             base, _, along = name.partition("_") if name not in constants else (name, "", "")
-            located[name] = constants[base](points, along)
+            table = constants[base]
+            assert isinstance(table, Table)
+            located[name] = table(points, along)
     return located

@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
-from factorfield.problem.domain import TIME
+from factorfield.problem.coefficients import Table
+from factorfield.problem.domain import TIME, Domain
 from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.statement import Statement
 
-if TYPE_CHECKING:
-    from factorfield.problem.problem import Problem, Statement
-
-PLACES = 16  # along each free axis, where two conditions are compared
-EXCLUDED = 30.0  # sigmas between two conditions on one face from which they cannot both be meant
+POINTS = 16  # along each free axis, where two conditions are compared
+CONTRADICTION = 30.0  # sigmas between two conditions on one face from which they cannot both be meant
 
 
-def check_counts(problem: Problem) -> None:
+def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None:
     """As many equations as fields, each field in at least one."""
-    governed = {name for s in problem.statements if s.is_equation for name in s.relation.fields}
-    free = [name for name in problem.fields if name not in governed]
+    equations = [s for s in statements if s.is_equation]
+    governed = {name for s in equations for name in s.relation.fields}
+    free = [name for name in fields if name not in governed]
     if free:
         raise expected(
-            f"an equation for every field ({', '.join(problem.fields)})", f"none that mentions {free[0]!r}",
+            f"an equation for every field ({', '.join(fields)})", f"none that mentions {free[0]!r}",
             f"{nearest(free[0], governed or {'u'})}, an equation for it, or "
             f"parameters={{{free[0]!r}: ff.Unknown(0, 1, over=...)}} if it is a coefficient",
         )  # fmt: skip
-    if len(problem.equations) < len(problem.fields):
+    if len(equations) < len(fields):
         raise expected(
-            f"as many equations as fields ({', '.join(problem.fields)})", f"{len(problem.equations)}",
+            f"as many equations as fields ({', '.join(fields)})", f"{len(equations)}",
             "another equation, or ff.Unknown(mean, std, over=...) for a field that is a coefficient",
         )  # fmt: skip
-    if len(problem.equations) > len(problem.fields):
+    if len(equations) > len(fields):
         warnings.warn(
-            f"{len(problem.equations)} equations for {len(problem.fields)} field(s): all of them are asked to hold, "
+            f"{len(equations)} equations for {len(fields)} field(s): all of them are asked to hold, "
             "which they may not be able to together",
-            AdviceWarning, stacklevel=4,
+            AdviceWarning, stacklevel=3,
         )  # fmt: skip
 
 
-def check_orders(problem: Problem, degrees: Mapping[str, int]) -> None:
+def check_orders(statements: Sequence[Statement], degrees: Mapping[str, int]) -> None:
     """Polynomials have to outlast the derivatives that are asked of them."""
     for axis, degree in degrees.items():
-        order = max(statement.relation.order(axis) for statement in problem.statements)
+        order = max(statement.relation.order(axis) for statement in statements)
         if degree <= order:
             raise expected(
                 f"polynomials along {axis} of a degree above the highest derivative ({order})", f"{degree}",
@@ -54,12 +53,14 @@ def check_orders(problem: Problem, degrees: Mapping[str, int]) -> None:
             )  # fmt: skip
 
 
-def check_contradictions(problem: Problem) -> None:
+def check_contradictions(
+    statements: Sequence[Statement], domain: Domain, constants: Mapping[str, float | Table]
+) -> None:
     """Two conditions on one face that ask the same quantity to have different values."""
-    faces = [s for s in problem.statements if s.face is not None and not s.stencil and s.relation.is_linear]
+    faces = [s for s in statements if s.face is not None and not s.stencil and s.relation.is_linear]
     for one, other in combinations(faces, 2):
         if one.face == other.face:
-            gap, allowed = _gap(problem, one, other)
+            gap, allowed = _gap(one, other, domain, constants)
             if gap > allowed:
                 raise ProblemError(
                     f"expected conditions that can hold together, received {one.name!r} and {other.name!r}, which "
@@ -67,18 +68,20 @@ def check_contradictions(problem: Problem) -> None:
                 )
 
 
-def _gap(problem: Problem, one: Statement, other: Statement) -> tuple[float, float]:
+def _gap(
+    one: Statement, other: Statement, domain: Domain, constants: Mapping[str, float | Table]
+) -> tuple[float, float]:
     """How far two linear conditions on the same jets are apart, and how far they may be; (0, 0) if they differ."""
     jets, parameters = one.relation.jets, (*one.relation.parameters, *other.relation.parameters)
-    if set(jets) != set(other.relation.jets) or any(name in problem.unknowns for name in parameters):
+    if set(jets) != set(other.relation.jets) or any(name not in constants for name in parameters):
         return 0.0, 0.0
     symbol = next(iter(jets))
     lead = one.relation.expression.diff(symbol), other.relation.expression.diff(symbol)
     gap = (one.relation.expression / lead[0] - other.relation.expression / lead[1]).simplify()
     if gap.free_symbols & set(jets):
         return 0.0, 0.0
-    face, domain = one.face or {}, problem.domain
-    points = domain.tensor({n: [face[n]] if n in face else domain[n].cells(PLACES) for n in domain.names})
-    sizes = [np.max(np.abs(evaluate_coefficient(x, problem.constants, points))) for x in (gap, *lead)]
+    face = one.face or {}
+    points = domain.tensor({n: [face[n]] if n in face else domain[n].cells(POINTS) for n in domain.names})
+    sizes = [np.max(np.abs(evaluate_coefficient(x, constants, points))) for x in (gap, *lead)]
     sigma = np.hypot((one.sigma or 0.0) / sizes[1], (other.sigma or 0.0) / sizes[2])
-    return float(sizes[0]), EXCLUDED * float(sigma) + 1e-9
+    return float(sizes[0]), CONTRADICTION * float(sigma) + 1e-9

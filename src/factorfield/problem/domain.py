@@ -16,6 +16,7 @@ from factorfield.errors import ProblemError, expected
 
 Array = NDArray[np.float64]
 Points = Mapping[str, Array]
+Orders = tuple[tuple[str, int], ...]  # ((axis, times differentiated), ...), sorted, zeros left out
 TIME = "t"
 
 

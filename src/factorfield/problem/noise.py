@@ -1,13 +1,13 @@
-"""Measurement noise that is not Gaussian, met by moment matching: each value keeps a Gaussian stand-in.
+"""Measurement noise that is not Gaussian, by expectation propagation: each value's likelihood has a Gaussian site.
 
-Where the rest of the graph believes N(m, v) about what was measured (the cavity), the product with the true likelihood
-has moments that a Gaussian stand-in for this one value reproduces (expectation propagation, as the paper's messages).
+The rest of the graph believes N(m, v) about what was measured: the cavity. The cavity times the true likelihood has
+moments, and the site of this one value is the Gaussian factor that reproduces them (moment matching, as in the paper).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from factorfield.errors import expected
 
 Array = NDArray[np.float64]
-NODES = 161  # of the quadrature, around the cavity and again around the value
-REACH = 9.0  # standard deviations
-LEAST_PRECISION = 1e-6  # of the cavity's
-WEAKEST = 0.25  # of the precision about the value itself, below which matching variances is given up
+NODES = 161  # quadrature nodes around the cavity's mean, and as many around the value
+REACH = 9.0  # standard deviations that the nodes span to either side
+LEAST_PRECISION = 1e-6  # of a site, relative to the cavity's
+WEAKEST = 0.25  # a matched site weaker than this share of the site centred at the value is replaced by the latter
 
 
 class Noise(Protocol):
@@ -73,13 +73,15 @@ class LogNormal:
 KINDS = {"student-t": StudentT, "log-normal": LogNormal}
 
 
-def noise_spec(noise: object) -> Any:
+def noise_spec(noise: str | Noise) -> str | tuple[str, float]:
     """What a file holds of it."""
-    return [noise.name, noise.dof] if isinstance(noise, StudentT) else getattr(noise, "name", noise)
+    if isinstance(noise, StudentT):
+        return noise.name, noise.dof
+    return noise if isinstance(noise, str) else noise.name
 
 
-def noise_from_spec(spec: Any) -> Any:
-    return StudentT(spec[1]) if isinstance(spec, list) else spec
+def noise_from_spec(spec: str | tuple[str, float]) -> str | Noise:
+    return StudentT(spec[1]) if isinstance(spec, list | tuple) else spec
 
 
 def checked_noise(noise: object, target: Array, sigma: object, what: str) -> Noise | None:
@@ -104,10 +106,10 @@ def trapezoid(values: Array, nodes: Array) -> Array:
 def matched(
     noise: Noise, target: Array, sigma: Array, cavity_mean: Array, cavity_variance: Array
 ) -> tuple[Array, Array]:
-    """Mean and precision of the Gaussian that stands in for each value's likelihood.
+    """Mean and precision of each value's Gaussian site.
 
-    A likelihood that would widen the belief (the tail of an outlier) has no such Gaussian; one about the value itself
-    then pulls the mean as far as it should go.
+    A likelihood that would widen the cavity (the tail of an outlier) has no matching site of positive precision; a
+    site centred at the value itself then moves the mean to where the true likelihood moves it.
     """
     width = np.sqrt(cavity_variance)
     guess, reach = noise.first_guess(target, sigma)

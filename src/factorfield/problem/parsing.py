@@ -10,8 +10,8 @@ import ast
 import math
 import operator
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from factorfield.errors import ProblemError, expected, nearest, shortened
 
@@ -148,16 +148,18 @@ def to_sympy(sides: list[ast.expr], symbols: Mapping[str, sympy.Symbol], paramet
     """Left minus right as a SymPy expression; every name must be in `symbols`."""
     import sympy
 
-    converted = [_convert(side, symbols, parameters, sympy) for side in sides]
+    converted = [_convert(side, symbols, parameters) for side in sides]
     expression = converted[0] - converted[1] if len(converted) == 2 else converted[0]
     if expression.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I):
         raise expected("a finite real expression", "a division by zero or a complex number", "checking the constants")
     return expression
 
 
-def _convert(node: ast.expr, symbols: Mapping[str, Any], parameters: frozenset[str], sympy: Any) -> Any:
-    def convert(child: ast.expr) -> Any:
-        return _convert(child, symbols, parameters, sympy)
+def _convert(node: ast.expr, symbols: Mapping[str, sympy.Symbol], parameters: frozenset[str]) -> sympy.Expr:
+    import sympy
+
+    def convert(child: ast.expr) -> sympy.Expr:
+        return _convert(child, symbols, parameters)
 
     if isinstance(node, ast.Constant):
         return sympy.sympify(node.value)  # an int or a float by now, never text
@@ -169,21 +171,18 @@ def _convert(node: ast.expr, symbols: Mapping[str, Any], parameters: frozenset[s
     if isinstance(node, ast.Call):
         assert isinstance(node.func, ast.Name)
         argument = convert(node.args[0])
-        if argument.is_number:
-            return _as_number(lambda: float(getattr(sympy, _sympy_name(node.func.id))(argument)), sympy)
-        return getattr(sympy, _sympy_name(node.func.id))(argument)
+        function = getattr(sympy, "Abs" if node.func.id == "abs" else node.func.id)
+        return _as_number(lambda: float(function(argument))) if argument.is_number else function(argument)
     assert isinstance(node, ast.BinOp)
     left = convert(node.left)
     if isinstance(node.op, ast.Pow):
-        return _power(left, node.right, convert, parameters, sympy)
+        return _power(left, node.right, convert, parameters)
     return _BINARY[type(node.op)](left, convert(node.right))
 
 
-def _sympy_name(function: str) -> str:
-    return "Abs" if function == "abs" else function
-
-
-def _power(base: Any, exponent: ast.expr, convert: Any, parameters: frozenset[str], sympy: Any) -> Any:
+def _power(
+    base: sympy.Expr, exponent: ast.expr, convert: Callable[[ast.expr], sympy.Expr], parameters: frozenset[str]
+) -> sympy.Expr:
     if isinstance(exponent, ast.Name) and exponent.id in parameters:
         return base ** convert(exponent)
     if any(isinstance(node, ast.Name | ast.Pow) for node in ast.walk(exponent)):
@@ -192,14 +191,16 @@ def _power(base: Any, exponent: ast.expr, convert: Any, parameters: frozenset[st
     if not abs(float(value)) <= LARGEST_EXPONENT:
         raise expected(f"exponents between -{LARGEST_EXPONENT} and {LARGEST_EXPONENT}", value, "a smaller one")
     if base.is_number:
-        return _as_number(lambda: float(base) ** float(value), sympy)
+        return _as_number(lambda: float(base) ** float(value))
     return base**value
 
 
-def _as_number(compute: Any, sympy: Any) -> Any:
+def _as_number(compute: Callable[[], complex]) -> sympy.Expr:
     """A constant folded in floating point: SymPy's exact integers could grow without bound."""
+    import sympy
+
     try:
-        number = compute()
+        number: complex = compute()
     except (OverflowError, ZeroDivisionError, TypeError, ValueError):
         number = math.nan
     if isinstance(number, complex) or not abs(number) <= LARGEST_NUMBER:

@@ -5,10 +5,12 @@ Everything is checked when it is built, and everything wrong raises `ProblemErro
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,40 +20,37 @@ from factorfield.problem.coefficients import Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
 from factorfield.problem.consistency import check_contradictions, check_counts
 from factorfield.problem.domain import TIME, Axis, Domain
-from factorfield.problem.noise import Noise, checked_noise
+from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, parse_sides
 from factorfield.problem.relation import Relation, find_fields, parse_relation
-from factorfield.problem.stencil import Stencil, average, difference
+from factorfield.problem.statement import Sigma, Statement
+from factorfield.problem.stencil import average, difference
 from factorfield.problem.units import checked_units, units_of_truth
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
-Sigma = float | Array | None
+Equations = str | Equation | Sequence[str | Equation]
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere.
+class Changes(TypedDict, total=False):
+    """What `Problem.replace` takes: the arguments of `Problem` by name."""
 
-    With a `stencil` it is not the relation at a point but a weighted sum of it at points around (stencil.py).
-    """
-
+    equation: Equations
+    domain: Mapping[str, Axis] | Domain
+    parameters: Mapping[str, float | Unknown | Table] | None
+    conditions: Sequence[Condition]
+    truth: xr.DataArray | None
+    stored: xr.DataArray | None
     name: str
-    relation: Relation
-    points: Mapping[str, Array] | None = None
-    face: Mapping[str, float] | None = None
-    target: Array = field(default_factory=lambda: np.zeros(1))
-    sigma: Sigma = None
-    noise: Noise | None = None  # None: Gaussian
-    stencil: Stencil = ()
-
-    @property
-    def is_equation(self) -> bool:
-        return self.points is None and self.face is None
+    units: Mapping[str, str] | None
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Problem:
-    """A differential equation, its domain and coefficients, and what else is known.
+    """A differential equation, its domain and coefficients, and what else is known. Frozen: see `replace`.
 
     equation    text, ff.Equation, or a list of them ("lhs = rhs", or an expression that should vanish)
     domain      {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2)}
@@ -61,39 +60,67 @@ class Problem:
     units       {"x": "m", "t": "s", "u": "degC"}: text that labels pictures and files, and changes no number
     """
 
+    equations: tuple[Equation, ...]
+    domain: Domain
+    parameters: Mapping[str, float | Unknown | Table]
+    conditions: tuple[Condition, ...]
+    truth: Any  # xarray.DataArray or None
+    stored: Any
+    name: str
+    fields: tuple[str, ...]
+    units: Mapping[str, str]
+    statements: tuple[Statement, ...]
+
     def __init__(
         self,
-        equation: str | Equation | Sequence[str | Equation],
+        equation: Equations,
         domain: Mapping[str, Axis] | Domain,
         parameters: Mapping[str, float | Unknown | Table] | None = None,
         conditions: Sequence[Condition] = (),
         *,
-        truth: Any = None,
-        stored: Any = None,
+        truth: xr.DataArray | None = None,
+        stored: xr.DataArray | None = None,
         name: str = "",
         units: Mapping[str, str] | None = None,
     ) -> None:
-        self.domain = domain if isinstance(domain, Domain) else Domain(domain)
-        self.equations = _as_equations(equation)
-        self.parameters = checked_parameters(parameters or {}, self.domain)
-        self.conditions = _as_conditions(conditions)
-        self.truth, self.stored, self.name = truth, stored, name
-
+        self._set(domain=domain if isinstance(domain, Domain) else Domain(domain))
+        self._set(equations=_as_equations(equation))
+        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=_as_conditions(conditions))
+        self._set(truth=truth, stored=stored, name=name)
         observed = [_observed_field(c, self.domain) for c in self.conditions if isinstance(c, Observations)]
         texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
         known = [*self.parameters, *self.domain.names]
-        self.fields = tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f]))
-        self.units = units_of_truth(truth, self.domain.names, self.fields)
-        self.units |= checked_units(units or {}, self.names)
-        self.statements = self._equation_statements() + tuple(
-            self._condition_statement(c, i) for i, c in enumerate(self.conditions)
-        )
-        check_counts(self)
-        check_contradictions(self)
+        self._set(fields=tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f])))
+        given = checked_units(units or {}, self.names)
+        self._set(units={**units_of_truth(truth, self.domain.names, self.fields), **given})
+        names: Counter[str] = Counter()
+        conditioned = (self._condition_statement(condition, names) for condition in self.conditions)
+        self._set(statements=(*self._equation_statements(), *conditioned))
+        check_counts(self.fields, self.statements)
+        check_contradictions(self.statements, self.domain, self.constants)
         named = [names_in(parse_sides(text)) for text in (*texts, *(s.relation.text for s in self.statements))]
         used = {name for names in named for name in (*names, *(n.partition("_")[0] for n in names))}
-        for name_ in sorted(set(self.parameters) - used):
-            warnings.warn(f"parameter {name_!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+        for unused in sorted(set(self.parameters) - used):
+            warnings.warn(f"parameter {unused!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+
+    def _set(self, **attributes: object) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def replace(self, **changes: Unpack[Changes]) -> Problem:
+        """A changed copy, checked as a new problem is: problem.replace(parameters={"b": 0.5})."""
+        own: Changes = {
+            "equation": self.equations, "domain": self.domain, "parameters": self.parameters,
+            "conditions": self.conditions, "truth": self.truth, "stored": self.stored, "name": self.name,
+            "units": self.units,
+        }  # fmt: skip
+        return Problem(**(own | changes))
+
+    def with_statements(self, statements: Iterable[Statement]) -> Problem:
+        """The same description with its statements exchanged, such as other noise approximated by Gaussian noise."""
+        changed = copy.copy(self)
+        changed._set(statements=tuple(statements))
+        return changed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,45 +160,45 @@ class Problem:
                     "an equation of a field and its derivatives", f"{equation.text!r}, which has none", "'u_t + b*u_x'"
                 )
             name = "equation" if len(self.equations) == 1 else f"equation {index + 1}"
-            statements.append(Statement(name, relation, sigma=_checked_sigma(equation.sigma, 1, name)))
+            statements.append(Statement(name, "equation", relation, sigma=_checked_sigma(equation.sigma, 1, name)))
         return tuple(statements)
 
-    def _condition_statement(self, condition: Condition, index: int) -> Statement:
+    def _condition_statement(self, condition: Condition, names: Counter[str]) -> Statement:
         if isinstance(condition, Observations):
-            return self._observation_statement(condition, index)
+            return self._observation_statement(condition, names)
         if isinstance(condition, Initial):
             if TIME not in self.domain:
                 raise expected("a time axis 't' for ff.Initial", f"axes {', '.join(self.domain.names)}", "ff.Boundary")
-            face, name = {TIME: self.domain[TIME].lower}, f"initial: {condition.text}"
-            return self._face_statement(condition, face, name, ())
+            name = _numbered(f"initial: {condition.text}", names)
+            relation, sigma = self._on_face(condition, name)
+            return Statement(name, "initial", relation, face={TIME: self.domain[TIME].lower}, sigma=sigma)
+        return self._boundary_statement(condition, names)
+
+    def _boundary_statement(self, condition: Boundary, names: Counter[str]) -> Statement:
         face, pair = _checked_face(condition.at, self.domain)
         where = ", ".join(f"{axis} = {value:g}" for axis, value in face.items())
-        if pair is None:
-            return self._face_statement(condition, face, f"boundary {where}: {condition.text}", ())
-        if "=" in condition.text:
+        if pair is not None and "=" in condition.text:
             raise expected(
                 "a quantity without '=' that is equal at both places",
                 condition.text,
                 "'u' for that, or one condition for each place",
             )
-        name = f"boundary {where} and {pair[2]:g}: {condition.text}"
-        return self._face_statement(condition, face, name, difference(*pair))
+        places = where if pair is None else f"{where} and {pair[2]:g}"
+        name = _numbered(f"boundary {places}: {condition.text}", names)
+        relation, sigma = self._on_face(condition, name)
+        stencil = () if pair is None else difference(*pair)
+        return Statement(name, "boundary", relation, face=face, sigma=sigma, stencil=stencil)
 
-    def _face_statement(
-        self, condition: Initial | Boundary, face: dict[str, float], name: str, stencil: Stencil
-    ) -> Statement:
+    def _on_face(self, condition: Initial | Boundary, name: str) -> tuple[Relation, Sigma]:
         relation = self.relation(condition.text)
         if not relation.jets:
             raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
-        return Statement(name, relation, face=face, sigma=_checked_sigma(condition.sigma, 1, name), stencil=stencil)
+        return relation, _checked_sigma(condition.sigma, 1, name)
 
-    def _observation_statement(self, condition: Observations, index: int) -> Statement:
+    def _observation_statement(self, condition: Observations, names: Counter[str]) -> Statement:
         column = _observed_field(condition, self.domain) or "value"
         relation = self.relation(condition.of or column)
-        name = f"observations of {condition.of or column}"
-        others = [c for c in self.conditions[:index] if isinstance(c, Observations)]
-        earlier = sum((c.of or _observed_field(c, self.domain)) == (condition.of or column) for c in others)
-        name += f" ({earlier + 1})" if earlier else ""
+        name = _numbered(f"observations of {condition.of or column}", names)
         arrays = {key: np.atleast_1d(_numbers(condition.columns[key], f"{key} of {name}")) for key in condition.columns}
         target = arrays.pop(column)
         if target.ndim != 1:
@@ -191,17 +218,23 @@ class Problem:
         if stencil and (noise is not None or not relation.is_linear):
             received = f"{noise.name} noise" if noise is not None else f"{relation.text!r}"
             raise expected("average= of a linear functional with Gaussian noise", received, "values at points")
-        return Statement(name, relation, arrays, None, target, sigma, noise, stencil)
+        return Statement(name, "observation", relation, arrays, None, target, sigma, noise, stencil)
 
 
-def _as_equations(equation: Any) -> tuple[Equation, ...]:
+def _numbered(name: str, names: Counter[str]) -> str:
+    """The name of a statement, made unique: "initial: u = 0", "initial: u = 0 (2)", ..."""
+    names[name] += 1
+    return name if names[name] == 1 else f"{name} ({names[name]})"
+
+
+def _as_equations(equation: object) -> tuple[Equation, ...]:
     items = [equation] if isinstance(equation, str | Equation) else equation
     if not isinstance(items, Sequence) or not items or not all(isinstance(e, str | Equation) for e in items):
         raise expected("an equation as text, ff.Equation, or a list of them", equation, "'u_t + b*u_x'")
     return tuple(e if isinstance(e, Equation) else Equation(e) for e in items)
 
 
-def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
+def _as_conditions(conditions: object) -> tuple[Condition, ...]:
     items = [conditions] if isinstance(conditions, Observations | Initial | Boundary) else conditions
     if not isinstance(items, Sequence) or not all(isinstance(c, Observations | Initial | Boundary) for c in items):
         raise expected(
@@ -210,7 +243,7 @@ def _as_conditions(conditions: Any) -> tuple[Condition, ...]:
     return tuple(items)
 
 
-def checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[str, float | Unknown | Table]:
+def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict[str, float | Unknown | Table]:
     checked: dict[str, float | Unknown | Table] = {}
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
@@ -235,7 +268,7 @@ def checked_parameters(parameters: Mapping[str, Any], domain: Domain) -> dict[st
     return checked
 
 
-def _numbers(values: Any, what: str) -> Array:
+def _numbers(values: object, what: str) -> Array:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -263,7 +296,7 @@ def _observed_field(condition: Observations, domain: Domain) -> str | None:
     return others[0]
 
 
-def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
+def _checked_sigma(sigma: object, count: int, what: str) -> Sigma:
     if sigma is None:
         return None
     values = _numbers(sigma, f"sigma of {what}")
@@ -279,7 +312,7 @@ def _checked_sigma(sigma: Any, count: int, what: str) -> Sigma:
     return values
 
 
-def _checked_face(at: Any, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
+def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
     """The face, and (axis, first, second) if one axis names two places."""
     if not isinstance(at, Mapping) or not at:
         raise expected("the face as a mapping", at, "at={'x': 0}")

@@ -9,14 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected, nearest
-from factorfield.model.basis import Orders
 from factorfield.problem.coefficients import Table, located
+from factorfield.problem.domain import Orders
 from factorfield.problem.parsing import RESERVED, names_in, parse_sides, to_sympy
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _advice(name: str, fields: Sequence[str], axes: Sequence[str], parameters: S
 
 
 def evaluate_coefficient(
-    coefficient: Any, parameters: Mapping[str, Any], coordinates: Mapping[str, Array]
+    coefficient: sympy.Expr, parameters: Mapping[str, float | Table], coordinates: Mapping[str, Array]
 ) -> float | Array:
     """A functional's coefficient as a number, or one number per point."""
     import sympy

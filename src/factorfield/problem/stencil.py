@@ -6,16 +6,16 @@ A stencil is a few shifts with weights: what is meant at a point x is the sum ov
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from factorfield.errors import expected
 from factorfield.problem.domain import Domain, Interval, Points
 
 Array = NDArray[np.float64]
-Stencil = tuple[tuple[Mapping[str, Any], float], ...]
+Shift = Mapping[str, float | Array]  # per axis, one for all points or one for each
+Stencil = tuple[tuple[Shift, float], ...]
 FEW, MANY = 8, 24  # Gauss points along a cell: narrow ones, and those wider than a tenth of the axis
 
 
@@ -24,7 +24,7 @@ def difference(axis: str, first: float, second: float) -> Stencil:
     return (({}, 1.0), ({axis: second - first}, -1.0))
 
 
-def average(widths: Mapping[str, Any], points: Points, domain: Domain, what: str) -> Stencil:
+def average(widths: Mapping[str, ArrayLike], points: Points, domain: Domain, what: str) -> Stencil:
     """The mean over cells of given widths about the points, by Gauss-Legendre points."""
     stencil: Stencil = (({}, 1.0),)
     for name, given in widths.items():
@@ -51,12 +51,13 @@ def average(widths: Mapping[str, Any], points: Points, domain: Domain, what: str
     return stencil
 
 
-def shifted(points: Points, shift: Mapping[str, Any]) -> dict[str, Array]:
+def shifted(points: Points, shift: Shift) -> dict[str, Array]:
     return {name: x + shift[name] if name in shift else x for name, x in points.items()}
 
 
-def part(stencil: Stencil, chosen: Any) -> Stencil:
+def part_of(stencil: Stencil, chosen: slice | NDArray[np.bool_ | np.intp]) -> Stencil:
     """The stencil of some of the points."""
     return tuple(
-        ({name: s[chosen] if np.ndim(s) else s for name, s in shift.items()}, weight) for shift, weight in stencil
+        ({name: s[chosen] if isinstance(s, np.ndarray) and s.ndim else s for name, s in shift.items()}, weight)
+        for shift, weight in stencil
     )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from factorfield.errors import expected, nearest
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LONGEST = 30
 PLAIN_NUMBER = "1"  # CF's word for a quantity without a dimension
 
 
-def checked_units(units: Any, names: Sequence[str]) -> dict[str, str]:
+def checked_units(units: object, names: Sequence[str]) -> dict[str, str]:
     """Units by the name of an axis, field or coefficient, all of them known."""
     if not isinstance(units, Mapping):
         raise expected("units by name", units, "units={'x': 'm', 't': 's'}")
@@ -23,13 +26,13 @@ def checked_units(units: Any, names: Sequence[str]) -> dict[str, str]:
     return {name: unit.strip() for name, unit in units.items()}
 
 
-def units_of_truth(truth: Any, axes: Sequence[str], fields: Sequence[str]) -> dict[str, str]:
+def units_of_truth(truth: xr.DataArray | None, axes: Sequence[str], fields: Sequence[str]) -> dict[str, str]:
     """The units that a known solution carries in its attributes, as files from elsewhere do."""
-    if not hasattr(truth, "attrs"):
+    if truth is None or not hasattr(truth, "attrs"):
         return {}
-    told = {name: truth[name].attrs.get("units") for name in axes if name in truth.coords}
-    told |= dict.fromkeys(fields, truth.attrs.get("units"))
-    return {name: str(unit) for name, unit in told.items() if unit not in (None, "", PLAIN_NUMBER)}
+    units = {name: truth[name].attrs.get("units") for name in axes if name in truth.coords}
+    units |= dict.fromkeys(fields, truth.attrs.get("units"))
+    return {name: str(unit) for name, unit in units.items() if unit not in (None, "", PLAIN_NUMBER)}
 
 
 def in_units(label: str, unit: str) -> str:

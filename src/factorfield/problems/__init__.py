@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import numbers
 import os
 import pkgutil
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol, cast
 
 from factorfield.errors import expected, nearest
 from factorfield.problem.problem import Problem
 
 LARGEST = 1e100  # no physics needs more, and squares of it are still numbers
+Option = float | str | os.PathLike[str] | None
+
+
+class Module(Protocol):
+    """A file of this folder."""
+
+    __doc__: str | None
+    problem: Callable[..., Problem]
 
 
 def names() -> list[str]:
@@ -23,7 +33,7 @@ def names() -> list[str]:
     return sorted(name.replace("_", "-") for name in found)
 
 
-def get(name: str, **options: Any) -> Problem:
+def get(name: str, **options: Option) -> Problem:
     """A problem by name; options are its physics (b=0.4) and its data (row=, file=, noise=, labels=, seed=, sigma=)."""
     module = _module(name)
     allowed = inspect.signature(module.problem).parameters
@@ -38,21 +48,21 @@ def get(name: str, **options: Any) -> Problem:
     return module.problem(**options)
 
 
-def _check_kind(name: str, value: Any, parameter: inspect.Parameter) -> None:
+def _check_kind(name: str, value: Option, parameter: inspect.Parameter) -> None:
     """Does a value suit the option's annotation? Options are whole numbers, numbers or texts."""
     kinds = str(parameter.annotation).split(" | ")
     if value is None and "None" in kinds:
         return
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if "float" in kinds and not (number and abs(value) <= LARGEST):
+    number = value if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    if "float" in kinds and not abs(number) <= LARGEST:
         raise expected(f"a number for {name}, finite and no larger than {LARGEST:g}", value, f"{name}=1.0")
-    if kinds[0] == "int" and not (number and isinstance(value, numbers.Integral) and 0 <= int(value) < 2**63):
+    if kinds[0] == "int" and not (isinstance(number, numbers.Integral) and 0 <= int(number) < 2**63):
         raise expected(f"a whole number for {name}, 0 or more", value, f"{name}=1")
     if "str" in kinds and not isinstance(value, str | os.PathLike):
         raise expected(f"text for {name}", value, f"{name}=...")
 
 
-def options(name: str) -> dict[str, Any]:
+def options(name: str) -> dict[str, Option]:
     """The options of a problem and their defaults."""
     return {key: option.default for key, option in inspect.signature(_module(name).problem).parameters.items()}
 
@@ -62,8 +72,8 @@ def summary(name: str) -> str:
     return (_module(name).__doc__ or "").strip().splitlines()[0]
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> Module:
     known = names()
     if name not in known:
         raise expected(f"a problem among {', '.join(known)}", name, nearest(name, known, "factorfield list"))
-    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+    return cast(Module, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))

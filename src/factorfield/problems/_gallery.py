@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +68,9 @@ def scattered(
 
 
 def measured(
-    points: Mapping[str, Array], name: str, values: Array, noise: float, rng: np.random.Generator
-) -> Condition:
-    """One field at points, disturbed by N(0, noise^2)."""
-    columns: dict[str, Any] = {**points, name: values + noise * rng.standard_normal(len(values))}
-    return Observations(sigma=noise, **columns)
+    points: Mapping[str, Array], name: str, values: Array, noise: float, rng: np.random.Generator,
+    sigma: float | None = None,
+) -> Condition:  # fmt: skip
+    """One field at points, disturbed by N(0, noise^2); `sigma` is what is believed of the noise, if not that."""
+    columns = {**points, name: values + noise * rng.standard_normal(len(values))}
+    return Observations(sigma=noise if sigma is None else sigma, of=None, noise="gaussian", average=None, **columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ def from_file_or(given: float | None, stored: dict[str, float], name: str, defau
     return stored[name]
 
 
-def finite_number(value: Any, name: str) -> float:
+def finite_number(value: float, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

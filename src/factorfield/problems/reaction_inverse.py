@@ -8,15 +8,14 @@ scipy's Radau at rtol 1e-9, accurate to about 1e-9. Priors have their starting v
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
 from factorfield.errors import expected
 from factorfield.problem.domain import Interval
-from factorfield.problem.problem import Boundary, Condition, Initial, Observations, Problem, Unknown
-from factorfield.problems._gallery import Array, truth_on
+from factorfield.problem.problem import Boundary, Condition, Initial, Problem, Unknown
+from factorfield.problems._gallery import Array, measured, truth_on
 from factorfield.problems._initial_value import finite_number
 
 DEGREE, HORIZON = 64, 10.0
@@ -53,9 +52,9 @@ def polynomials(diffusion: float, rate: float, degree: int = DEGREE, rtol: float
     return times, np.asarray(np.linalg.solve(features, values), float)
 
 
-def fields(diffusion: float, rate: float, x: Array, **accuracy: Any) -> tuple[Array, Array]:
+def fields(diffusion: float, rate: float, x: Array, degree: int = DEGREE, rtol: float = 1e-9) -> tuple[Array, Array]:
     """Times, and a and b there at places x: (2, times, places)."""
-    times, coefficients = polynomials(diffusion, rate, **accuracy)
+    times, coefficients = polynomials(diffusion, rate, degree, rtol)
     features = chebyshev.chebvander(2.0 * x - 1.0, coefficients.shape[1] - 1)
     return times, np.asarray((features @ coefficients).transpose(0, 2, 1))
 
@@ -78,9 +77,8 @@ def problem(
     conditions: list[Condition] = [Initial(f"{name} = exp(-20*x)") for name in "ab"]
     conditions += [Boundary(f"{name} = {1 - end:g}", at={"x": end}) for name in "ab" for end in (0.0, 1.0)]
     for name, values in zip("ab", seen[:, instants], strict=True):
-        disturbed = values + noise * rng.standard_normal(values.shape)
-        columns: dict[str, Any] = {"x": x.ravel(), "t": t.ravel(), name: disturbed.ravel()}
-        conditions.append(Observations(sigma=noise or EXACT, **columns))
+        points = {"x": x.ravel(), "t": t.ravel()}
+        conditions.append(measured(points, name, values.ravel(), noise, rng, sigma=noise or EXACT))
     grid = np.linspace(0.0, 1.0, 101)
     a, b = fields(diffusion, rate, grid)[1]
     return Problem(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from factorfield.errors import ProblemError, needed
 from factorfield.files.atomic import complete
-from factorfield.solution import check_writable
+from factorfield.files.results import check_writable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import factorfield as ff
-from factorfield.problem.relation import evaluate_coefficient
 
 pytest.importorskip("jax", reason="the extra `baselines` is not installed: pip install 'factorfield[baselines]'")
 
@@ -22,7 +21,6 @@ from factorfield.methods.baselines.hmc import HMC, Sampling, judged
 from factorfield.methods.baselines.sgd import SGD
 from factorfield.methods.baselines.vi import VI
 from factorfield.methods.compare import compare, table
-from factorfield.posterior.sampled import SampledPosterior
 
 
 def advection_problem(seed: int = 0) -> ff.Problem:
@@ -78,7 +76,7 @@ def test_the_log_joint_in_jax_is_the_models_and_its_gradient_the_finite_differen
         facts = jax.tree.map(lambda a: a[0], batch.facts())
 
         def value(w: Any) -> tuple[float, np.ndarray]:
-            level, gradient = log_joint(batch.shapes, batch.designs, facts, batch.prior, w)
+            level, gradient = log_joint(batch.shapes, batch.shared, facts, w)
             return float(level), np.asarray(gradient)
 
         level, gradient = value(weights)
@@ -158,7 +156,7 @@ def test_groups_with_one_relation_share_one_mean_in_the_pinn_loss() -> None:
     ((_, batch),) = batches([model])
     with double_precision() as jax:
         facts = jax.tree.map(lambda a: a[0], batch.facts())
-        loss = float(mean_squares(batch.shapes)(weights, None, (batch.designs, batch.prior), facts)[0])
+        loss = float(mean_squares(batch.shapes)((weights,), jax.random.key(0), batch.shared, facts)[0])
     squares = {}
     for group in model.groups:
         value = group.relation.value(group.project(weights), group.parameters, group.points)
@@ -258,55 +256,6 @@ def test_a_missing_extra_is_one_line_that_says_how_to_install_it(monkeypatch: py
     monkeypatch.setitem(sys.modules, "blackjax", None)
     with pytest.raises(ff.ProblemError, match=r"blackjax.*pip install 'factorfield\[baselines\]'"):
         ff.methods.get("hmc")
-
-
-# -- sampled posteriors
-
-
-def sampled(model: ff.Model, count: int = 40) -> SampledPosterior:
-    draws = 0.4 * np.random.default_rng(0).standard_normal((count, model.size))
-    return SampledPosterior(model.problem, model.representation, {"u": 0.1}, draws)
-
-
-@pytest.mark.parametrize("name", ["advection, H = 1", "advection, H = 2", "custom system, H = 2"])
-@pytest.mark.parametrize("of", ["u", "u_x", "residual"])
-def test_predictions_from_draws_are_moments_of_the_drawn_fields(name: str, of: str) -> None:
-    model = models()[name]
-    posterior = sampled(model)
-    grid = {"x": np.linspace(0, 0.9, 5), "t": np.linspace(0, 0.5, 4)}
-    relation = posterior._relation(of)
-    flat = model.problem.domain.tensor({key: grid[key] for key in model.problem.domain.names})
-    fields = []
-    for weights in posterior.draws:
-        zeta = np.zeros((20, len(relation.functionals)))
-        for j, functional in enumerate(relation.functionals):
-            latent = model.representation.latents[functional.latent]
-            for orders, coefficient in functional.terms:
-                scale = evaluate_coefficient(coefficient, model.problem.constants, flat)
-                zeta[:, j] += scale * (latent.basis.rows(flat, orders, 20) @ weights[latent.block])
-        fields.append(relation.value(zeta, model.problem.constants, flat))
-    got = posterior.predict(grid, of=of, quantiles=[0.1, 0.5])
-    np.testing.assert_allclose(got["mean"].values.ravel(), np.mean(fields, 0), rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(got["std"].values.ravel(), np.std(fields, 0, ddof=1), rtol=1e-8, atol=1e-11)
-    np.testing.assert_allclose(
-        got["quantiles"].values.reshape(2, -1), np.quantile(fields, [0.1, 0.5], axis=0), atol=1e-10
-    )
-    plain = posterior.predict(grid, of=of)
-    np.testing.assert_allclose(plain["std"], got["std"], rtol=1e-8, atol=1e-12)
-    scattered = posterior.predict(flat, of=of, points=True)
-    np.testing.assert_allclose(scattered["mean"], got["mean"].values.ravel(), rtol=1e-9, atol=1e-11)
-
-
-def test_unknown_coefficients_and_samples_come_from_the_draws() -> None:
-    model = models()["custom system"]
-    posterior = sampled(model)
-    drawn = np.exp(posterior.draws[:, model.representation.latents["k"].start])
-    found = posterior.parameters()["k"]
-    assert found["mean"] == pytest.approx(drawn.mean()) and found["interval"][0] == pytest.approx(
-        np.quantile(drawn, 0.05)
-    )
-    fields = posterior.sample(3, x=[0.1, 0.2], t=[0.0])
-    assert fields.dims == ("sample", "t", "x") and fields.shape == (3, 1, 2)
 
 
 def test_a_sampled_solution_survives_a_file_bit_by_bit(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from factorfield.methods.chain.chain import Chain
 from factorfield.methods.chain.rows import own_groups, standing_groups, whitened
 from factorfield.model.basis import Departure
 from factorfield.model.spectrum import fit
+from factorfield.model.window import end_map, layout, window_representation
 from factorfield.model.windowed import set_up
-from factorfield.posterior.windows import end_map, layout, window_representation
 
 
 def heat(later: bool = False, sigma: float = 0.02) -> ff.Problem:

@@ -341,7 +341,7 @@ def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("b", [0.1, 0.4])
 def test_papers_rows_with_the_papers_ansatz_give_its_hmc_column(pdebench: Path, b: float) -> None:
-    """Three of the ten rows; the whole table is in docs/design.md."""
+    """Three of the ten rows; the whole table is in benchmarks/results/joint.md."""
     scores = []
     for row in (0, 1, 2):
         problem = ff.problems.get("advection", file=pdebench / f"1D_Advection_Sols_beta{b}.hdf5", row=row)

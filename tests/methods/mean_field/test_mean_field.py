@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import factorfield as ff
 from factorfield.methods.mean_field.kernel import GENERAL, LINEAR, SEMILINEAR, activation_moments
 from factorfield.methods.mean_field.layout import lay_out
 from factorfield.methods.mean_field.mean_field import MeanField, Messages
-from factorfield.model.factors import linearise
+from factorfield.model.linearisation import linearise
 from reference import isolated_messages, semilinear_mean, semilinear_slopes, textbook_posterior
 
 G = ff.PiecewiseExponential()
@@ -280,10 +281,7 @@ def test_continuation_passes_through_four_reactions_and_carries_messages_over() 
 
 def test_diverging_messages_end_with_a_status_that_says_what_to_try() -> None:
     model = advection()
-    broken = ff.Model(
-        model.problem, model.representation, model.groups,
-        type(model.prior)(model.prior.precision, np.full(model.size, 1e200)), model.settings,
-    )  # fmt: skip
+    broken = replace(model, prior=type(model.prior)(model.prior.precision, np.full(model.size, 1e200)))
     solution = ff.solve(broken, method=MeanField(epochs=3))
     assert solution.status == "diverged"
     for words in ("epoch", "damping", "cavity", "joint"):
@@ -306,7 +304,7 @@ def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
 
 
 def test_papers_rows_at_b_0_4_are_as_accurate_as_with_a_joint_belief(pdebench: Path) -> None:
-    """Four of the ten rows; the whole table is in docs/messages.md. Only the std suffers from independent weights."""
+    """Four of the ten rows (all: benchmarks/results/mean-field.md). Only the std suffers from independent weights."""
     for row in range(4):
         problem = ff.problems.get("advection", file=pdebench / "1D_Advection_Sols_beta0.4.hdf5", row=row)
         model = ff.paper_model(problem)

@@ -10,17 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected, needed
+from factorfield.methods.baselines.density import Facts, Shared
+
+if TYPE_CHECKING:
+    from jax import Array as JaxArray
+    from jax.stages import Wrapped
+    from optax import ScaleByAdamState
+
+    Carry = tuple[tuple[JaxArray, ...], ScaleByAdamState]
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-# loss_and_gradient(parameters, key, data) of one trajectory; hashable, so that a sweep compiles it once
-Loss = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+
+
+class Loss(Protocol):
+    """Value and gradient for one trajectory; hashable, so that a sweep compiles it once."""
+
+    def __hash__(self) -> int: ...
+
+    def __call__(
+        self, parameters: tuple[JaxArray, ...], key: JaxArray, shared: Shared[JaxArray],
+        facts: tuple[Facts[JaxArray], ...],
+    ) -> tuple[JaxArray, tuple[JaxArray, ...]]: ...  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,7 +61,7 @@ class Schedule:
 class Descent:
     """Where each trajectory of a batch ended."""
 
-    parameters: Any
+    parameters: tuple[Array, ...]
     losses: list[Array] = field(default_factory=list)  # mean loss of each window; NaN where a trajectory has stopped
     stopped: Flags = field(default_factory=lambda: np.zeros(0, bool))
     diverged: Flags = field(default_factory=lambda: np.zeros(0, bool))
@@ -52,16 +69,19 @@ class Descent:
 
 
 @lru_cache(maxsize=32)
-def _window(loss: Loss, length: int) -> Callable[..., Any]:
-    """`length` iterations for a batch, compiled: (parameters, state, keys, rates, shared, own) -> ..., mean loss."""
+def _window(loss: Loss, length: int) -> Wrapped:
+    """`length` iterations for a batch, compiled: (parameters, state, keys, rates, shared, facts) -> ..., mean loss."""
     jax = needed("jax", "baselines")
     optax = needed("optax", "baselines")
     scaled = optax.scale_by_adam()
 
-    def one(parameters: Any, state: Any, key: Any, rate: Any, shared: Any, own: Any) -> Any:
-        def step(carry: Any, key: Any) -> Any:
+    def one(
+        parameters: tuple[JaxArray, ...], state: ScaleByAdamState, key: JaxArray, rate: JaxArray,
+        shared: Shared[JaxArray], facts: tuple[Facts[JaxArray], ...],
+    ) -> tuple[tuple[JaxArray, ...], ScaleByAdamState, JaxArray]:  # fmt: skip
+        def step(carry: Carry, key: JaxArray) -> tuple[Carry, JaxArray]:
             parameters, state = carry
-            value, gradient = loss(parameters, key, shared, own)
+            value, gradient = loss(parameters, key, shared, facts)
             direction, state = scaled.update(gradient, state)
             parameters = jax.tree.map(lambda p, d: p - rate * d, parameters, direction)
             return (parameters, state), value
@@ -74,20 +94,20 @@ def _window(loss: Loss, length: int) -> Callable[..., Any]:
 
 def descend(
     loss: Loss,
-    parameters: Any,
-    shared: Any,
-    own: Any,
+    parameters: tuple[Array, ...],
+    shared: Shared[Array],
+    facts: tuple[Facts[Array], ...],
     schedule: Schedule,
     seed: int,
     progress: Callable[[float, float], None] | None = None,
 ) -> Descent:
-    """Minimise a loss for every trajectory; `parameters` and `own` carry a leading axis that counts them.
+    """Minimise a loss for every trajectory; `parameters` and `facts` carry a leading axis that counts them.
 
     Call inside `double_precision()`. `progress(fraction done, mean loss)` is called after each window.
     """
     jax = needed("jax", "baselines")
     optax = needed("optax", "baselines")
-    count = len(jax.tree.leaves(parameters)[0])
+    count = len(parameters[0])
     state = jax.vmap(optax.scale_by_adam().init)(parameters)
     rates, halved = np.full(count, schedule.rate), np.zeros(count, int)
     result = Descent(parameters, [], np.zeros(count, bool), np.zeros(count, bool))
@@ -97,7 +117,7 @@ def descend(
         key, own_key = jax.random.split(key)
         keys = jax.random.split(own_key, count)
         step = _window(loss, length)
-        moved, state, mean = step(result.parameters, state, keys, rates, shared, own)
+        moved, state, mean = step(result.parameters, state, keys, rates, shared, facts)
         mean = np.asarray(mean)
         kept = result.stopped
         result.parameters = jax.tree.map(

@@ -4,6 +4,8 @@ The expressions are those of the factor groups (`LatentRelation`), gradients inc
 that SymPy has not differentiated already, so that the kink of the activation speaks as it does everywhere else.
 Models whose design rows are equal - all advection rows of one speed - form one batch: their chains or optimisers
 advance in lockstep, and a gradient of all of them is a product of two matrices.
+
+Models give NumPy arrays; compiled functions see the same tuples of JAX arrays: `Design[Array]`, `Design[JaxArray]`.
 """
 
 from __future__ import annotations
@@ -11,23 +13,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import needed
+from factorfield.methods.kinds import as_it_is, taken
+from factorfield.model.block import block_model
 from factorfield.model.factors import FactorGroup
 from factorfield.model.latent import LatentRelation
-from factorfield.model.model import Model
+from factorfield.model.model import BlockModel, Model
 from factorfield.progress import Progress
 from factorfield.solution import Solution
 
+if TYPE_CHECKING:
+    from jax import Array as JaxArray
+
 Array = NDArray[np.float64]
+A = TypeVar("A")  # the kind of array
 
 
 @contextmanager
-def double_precision() -> Iterator[Any]:
+def double_precision() -> Iterator[ModuleType]:
     """JAX in 64 bits, here and only here: the user's own JAX code keeps its setting."""
     jax = needed("jax", "baselines")
     switch = jax.enable_x64 if hasattr(jax, "enable_x64") else needed("jax.experimental", "baselines").enable_x64
@@ -43,41 +52,44 @@ class Shape(NamedTuple):
     which: tuple[int, ...]
 
 
-class Design(NamedTuple):
+class Design(NamedTuple, Generic[A]):
     """What all trajectories of a batch share of a group. Rows are held in both orders: each product reads along one."""
 
-    rows: tuple[Any, ...]
-    columns: tuple[Any, ...]
-    shared: Any
-    coordinates: tuple[Any, ...]
+    rows: tuple[A, ...]
+    columns: tuple[A, ...]
+    shared: A | None
+    coordinates: tuple[A, ...]
 
 
-class Facts(NamedTuple):
+class Facts(NamedTuple, Generic[A]):
     """What differs: targets, sigmas and constants of a group (a leading axis counts trajectories)."""
 
-    target: Any
-    sigma: Any
-    parameters: tuple[Any, ...]
+    target: A
+    sigma: A
+    parameters: tuple[A, ...]
 
 
-class Prior(NamedTuple):
-    mean: Any
-    std: Any
+class Prior(NamedTuple, Generic[A]):
+    mean: A
+    std: A
+
+
+class Shared(NamedTuple, Generic[A]):
+    """What all trajectories of a batch have in common."""
+
+    designs: tuple[Design[A], ...]
+    prior: Prior[A]
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Models that share their design."""
 
-    models: tuple[Model, ...]
+    models: tuple[BlockModel, ...]
     shapes: tuple[Shape, ...]
-    designs: tuple[Design, ...]
+    shared: Shared[Array]
 
-    @property
-    def prior(self) -> Prior:
-        return Prior(self.models[0].prior.mean, self.models[0].prior.std)
-
-    def facts(self, models: Sequence[Model] | None = None) -> tuple[Facts, ...]:
+    def facts(self, models: Sequence[BlockModel] | None = None) -> tuple[Facts[Array], ...]:
         """Per group, stacked over trajectories; `models` may be the same ones with other constants."""
         stacked = []
         for index, shape in enumerate(self.shapes):
@@ -88,9 +100,9 @@ class Batch:
         return tuple(stacked)
 
 
-def batches(models: Sequence[Model]) -> list[tuple[list[int], Batch]]:
+def batches(models: Sequence[BlockModel]) -> list[tuple[list[int], Batch]]:
     """Group models by their design; each comes with the positions of its models."""
-    found: list[tuple[list[int], Model]] = []
+    found: list[tuple[list[int], BlockModel]] = []
     for index, model in enumerate(models):
         for members, first in found:
             if shares_design(first, model):
@@ -102,12 +114,17 @@ def batches(models: Sequence[Model]) -> list[tuple[list[int], Batch]]:
     for members, first in found:
         parts = [_described(group) for group in first.groups]
         shapes, designs = zip(*parts, strict=True)
-        result.append((members, Batch(tuple(models[i] for i in members), shapes, designs)))
+        shared = Shared(designs, Prior(first.prior.mean, first.prior.std))
+        result.append((members, Batch(tuple(models[i] for i in members), shapes, shared)))
     return result
 
 
 class Batched:
     """A method that runs batch by batch: a subclass has `_run(batch, progress)`: one solution per model."""
+
+    name: ClassVar[str]
+    model_for = staticmethod(block_model)
+    refine = staticmethod(as_it_is)
 
     def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         raise NotImplementedError
@@ -118,12 +135,12 @@ class Batched:
     def run_all(self, models: Sequence[Model], progress: Progress | None = None) -> list[Solution]:
         """Solutions in the order of the models."""
         solutions: dict[int, Solution] = {}
-        for members, batch in batches(models):
+        for members, batch in batches([taken(model, BlockModel, self.name) for model in models]):
             solutions |= dict(zip(members, self._run(batch, progress), strict=True))
         return [solutions[index] for index in range(len(models))]
 
 
-def shares_design(one: Model, other: Model) -> bool:
+def shares_design(one: BlockModel, other: BlockModel) -> bool:
     if one is other:
         return True
     if len(one.groups) != len(other.groups) or one.size != other.size:
@@ -145,7 +162,7 @@ def _same_group(a: FactorGroup, b: FactorGroup) -> bool:
     return points and all(np.array_equal(x, y) for x, y in zip(a.rows, b.rows, strict=True))
 
 
-def _described(group: FactorGroup) -> tuple[Shape, Design]:
+def _described(group: FactorGroup) -> tuple[Shape, Design[Array]]:
     arrays = list({id(rows): rows for rows in group.rows}.values())
     which = tuple(next(i for i, a in enumerate(arrays) if a is rows) for rows in group.rows)
     blocks = tuple((block.start, block.stop) for block in group.blocks)
@@ -155,12 +172,13 @@ def _described(group: FactorGroup) -> tuple[Shape, Design]:
 
 
 def half_squares(
-    shapes: Sequence[Shape], designs: Sequence[Design], facts: Sequence[Facts], shares: Sequence[Any], weights: Any
-) -> tuple[Any, Any]:
+    shapes: Sequence[Shape], designs: Sequence[Design[JaxArray]], facts: Sequence[Facts[JaxArray]],
+    shares: Sequence[float], weights: JaxArray,
+) -> tuple[JaxArray, JaxArray]:  # fmt: skip
     """sum over groups of share * 1/2 |misfit / sigma|^2, and its gradient, for one weight vector."""
     import jax.numpy as jnp
 
-    level, gradient = 0.0, jnp.zeros_like(weights)
+    level, gradient = jnp.zeros(()), jnp.zeros_like(weights)
     for shape, design, fact, share in zip(shapes, designs, facts, shares, strict=True):
         seen = {block: weights[slice(*block)] for block in shape.blocks}
         if design.shared is not None:
@@ -179,11 +197,12 @@ def half_squares(
 
 
 def log_joint(
-    shapes: Sequence[Shape], designs: Sequence[Design], facts: Sequence[Facts], prior: Prior, weights: Any
-) -> tuple[Any, Any]:
+    shapes: Sequence[Shape], shared: Shared[JaxArray], facts: Sequence[Facts[JaxArray]], weights: JaxArray
+) -> tuple[JaxArray, JaxArray]:
     """The log joint without its constants, and its gradient."""
     import jax.numpy as jnp
 
-    level, gradient = half_squares(shapes, designs, facts, [1.0] * len(shapes), weights)
+    prior = shared.prior
+    level, gradient = half_squares(shapes, shared.designs, facts, [1.0] * len(shapes), weights)
     whitened = (weights - prior.mean) / prior.std
     return -level - 0.5 * jnp.sum(whitened**2), -gradient - whitened / prior.std

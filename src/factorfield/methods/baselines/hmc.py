@@ -14,22 +14,30 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected, needed
-from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, log_joint
+from factorfield.methods.baselines.density import Batch, Batched, Facts, Shape, Shared, double_precision, log_joint
 from factorfield.methods.joint.joint import Laplace
 from factorfield.methods.mean_field.mean_field import MeanField
-from factorfield.model.model import Model, observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.model.model import BlockModel
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.posterior.sampled import SampledPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
+if TYPE_CHECKING:
+    from jax import Array as JaxArray
+    from jax.stages import Wrapped
+
+    Carry = tuple["State", "Tuning"]
+    Transition = tuple["State", tuple[JaxArray, JaxArray]]  # acceptance rate, divergence
+
 Array = NDArray[np.float64]
+A = TypeVar("A")
 CHUNK = 50  # iterations per compiled call: between them progress is reported and an interrupt is noticed
 MOST_STEPS = 20
 LARGEST_RHAT, LEAST_ESS = 1.05, 100.0
@@ -83,19 +91,19 @@ class HMC(Batched):
         start = 2.0 * rng.standard_normal((count, self.chains, size))
         start[:, 0] = 0.0
         centre, root = np.stack([top.mean for top in tops]), np.stack([top.root for top in tops])
-        arrays = jax.tree.map(jax.numpy.asarray, (batch.designs, batch.facts(), batch.prior, centre, root))
-        initialise, advance = _kernels(batch.shapes, self.kernel, self.acceptance)
+        target = jax.tree.map(jax.numpy.asarray, Target(batch.shared, batch.facts(), centre, root))
+        initialise, advance = kernels(batch.shapes, self.kernel, self.acceptance)
         key = jax.random.key(self.seed)
         first = min(1.0, size**-0.25)
         before = time.perf_counter()
-        carry = initialise(start, key, first, *arrays)
+        carry = initialise(start, key, first, target)
         sampling = Sampling(np.isfinite(np.asarray(carry[0].logdensity)).all(1))
-        compiled = advance.lower(carry, key, 0, self.warmup, *arrays).compile()
+        compiled = advance.lower(carry, key, 0, self.warmup, target).compile()
         sampling.compile_seconds = time.perf_counter() - before
         try:
             for done in range(0, self.iterations, CHUNK):
                 key, own = jax.random.split(key)
-                carry, (positions, accepted, divergent) = compiled(carry, own, done, self.warmup, *arrays)
+                carry, (positions, accepted, divergent) = compiled(carry, own, done, self.warmup, target)
                 keep = slice(max(self.warmup - done, 0), min(CHUNK, self.iterations - done))
                 sampling.add(np.asarray(positions)[keep], np.asarray(accepted)[keep], np.asarray(divergent)[keep])
                 sampling.step = np.exp(np.asarray(carry[1].log_step_size_avg))
@@ -108,7 +116,7 @@ class HMC(Batched):
         return sampling
 
     def _solution(
-        self, model: Model, top: GaussianPosterior, sampling: Sampling, index: int, timings: dict[str, float]
+        self, model: BlockModel, top: GaussianPosterior, sampling: Sampling, index: int, timings: dict[str, float]
     ) -> Solution:
         whitened = sampling.draws(index)  # (chains, draws, weights)
         draws = top.mean + whitened @ top.root.T
@@ -118,8 +126,8 @@ class HMC(Batched):
             **model.settings, "method": self.name, "kernel": self.kernel, "chains": self.chains,
             "draws": int(draws.shape[1]), "warmup": self.warmup, "method_seed": self.seed,
         }  # fmt: skip
-        posterior = SampledPosterior(model.problem, model.representation, observation_noise(model), kept)
-        return Solution(posterior, status, trace, timings, settings)
+        posterior = SampledPosterior(model.problem, model.representation, model.noise, kept)
+        return Solution(posterior, status, trace, timings, settings, model=model, advice=model.advice)
 
 
 @dataclass
@@ -147,27 +155,58 @@ class Sampling:
         return np.concatenate([part[:, index] for part in self.positions]).swapaxes(0, 1)
 
 
-def maximum(model: Model) -> GaussianPosterior:
+def maximum(model: BlockModel) -> GaussianPosterior:
     """The maximum of the posterior with the Gauss-Newton covariance there; strong reactions try two starts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # advice on the model is the user's method's to give
-        tops = [Laplace().run(model).posterior]
-        if model.settings.get("continuation") is not None:
-            start = MeanField().run(model).posterior.weight_mean
-            tops.append(replace(Laplace(), start=start).run(model).posterior)
+    tops = [Laplace().run(model).posterior]
+    if model.continuation is not None:
+        start = MeanField().run(model).posterior.weight_mean
+        tops.append(Laplace().run(replace(model, start=start)).posterior)
     best = max(tops, key=lambda top: model.log_joint(top.weight_mean))
     assert isinstance(best, GaussianPosterior)
     return best
 
 
-@lru_cache(maxsize=16)
-def _kernels(shapes: tuple[Shape, ...], kernel: str, acceptance: float) -> tuple[Callable[..., Any], Any]:
-    """(initialise, advance by CHUNK iterations) for a batch, to be compiled."""
+class Target(NamedTuple, Generic[A]):
+    """The posterior that chains move on, in the coordinates v with w = centre + root v."""
+
+    shared: Shared[A]
+    facts: tuple[Facts[A], ...]
+    centre: A
+    root: A
+
+
+class State(Protocol):
+    """BlackJAX's state of a chain."""
+
+    position: JaxArray
+    logdensity: JaxArray
+
+
+class Tuning(Protocol):
+    """BlackJAX's state of dual averaging."""
+
+    log_step_size: JaxArray
+    log_step_size_avg: JaxArray
+
+
+def whitened_density(shapes: tuple[Shape, ...]) -> Callable[[JaxArray, Target[JaxArray]], JaxArray]:
+    """The log density of v; its derivative is the gradient that `log_joint` returns."""
+    jax = needed("jax", "baselines")
+
+    def valued(v: JaxArray, target: Target[JaxArray]) -> tuple[JaxArray, JaxArray]:
+        value, gradient = log_joint(shapes, target.shared, target.facts, target.centre + target.root @ v)
+        return value, target.root.T @ gradient
+
+    density = jax.custom_vjp(lambda v, target: valued(v, target)[0])
+    density.defvjp(valued, lambda gradient, cotangent: (cotangent * gradient, None))
+    return density
+
+
+def transitions(shapes: tuple[Shape, ...], kernel: str) -> tuple[Callable[..., State], Callable[..., Transition]]:
+    """States from positions, and one transition of every chain; both over trajectories and their chains."""
     jax = needed("jax", "baselines")
     blackjax = needed("blackjax", "baselines")
-    from blackjax.adaptation.step_size import dual_averaging_adaptation
-
-    begin_tuning, tune, _ = dual_averaging_adaptation(acceptance, t0=10, gamma=0.05, kappa=0.75)
+    density = whitened_density(shapes)
     dynamic = kernel == "hmc"
     if dynamic:
         move = blackjax.dynamic_hmc.build_kernel(
@@ -178,47 +217,48 @@ def _kernels(shapes: tuple[Shape, ...], kernel: str, acceptance: float) -> tuple
         move = blackjax.nuts.build_kernel()
         state_axes = blackjax.mcmc.hmc.HMCState(0, 0, 0)
 
-    @jax.custom_vjp
-    def density(v: Any, arrays: Any) -> Any:
-        return valued(v, arrays)[0]
-
-    def valued(v: Any, arrays: Any) -> Any:
-        designs, facts, prior, centre, root = arrays
-        value, gradient = log_joint(shapes, designs, facts, prior, centre + root @ v)
-        return value, root.T @ gradient
-
-    density.defvjp(valued, lambda gradient, cotangent: (cotangent * gradient, None))
-
-    def start(v: Any, key: Any, arrays: Any) -> Any:
+    def start(v: JaxArray, key: JaxArray, target: Target[JaxArray]) -> State:
         module = blackjax.dynamic_hmc if dynamic else blackjax.nuts
-        return module.init(v, lambda x: density(x, arrays), *([key] if dynamic else []))
+        return module.init(v, lambda x: density(x, target), *([key] if dynamic else []))
 
-    def one(key: Any, state: Any, step: Any, arrays: Any) -> Any:
-        state, info = move(key, state, lambda x: density(x, arrays), step, jax.numpy.ones_like(state.position))
+    def one(key: JaxArray, state: State, step: JaxArray, target: Target[JaxArray]) -> Transition:
+        state, info = move(key, state, lambda x: density(x, target), step, jax.numpy.ones_like(state.position))
         return state, (info.acceptance_rate, info.is_divergent)
 
-    def over_batch(function: Callable[..., Any], own_axes: tuple[Any, ...], out_axes: Any) -> Callable[..., Any]:
-        """vmap over chains, then over trajectories: designs and prior are common, the rest is per trajectory."""
-        outer = (None, 0, None, 0, 0)
-        inner = jax.vmap(function, in_axes=(*own_axes[0], None), out_axes=out_axes)
-        return jax.vmap(inner, in_axes=(*own_axes[1], outer), out_axes=out_axes)
+    # vmap over chains, then over trajectories: designs and prior are common, the rest is per trajectory
+    own: Target[int] = Target._make((None, 0, 0, 0))
+    starts = jax.vmap(start, (0, None, None), state_axes)
+    starts = jax.vmap(starts, (0, None, own), state_axes)
+    moves = jax.vmap(one, (0, state_axes, None, None), (state_axes, (0, 0)))
+    moves = jax.vmap(moves, (0, state_axes, 0, own), (state_axes, (0, 0)))
+    return starts, moves
 
-    starts = over_batch(start, ((0, None), (0, None)), state_axes)
-    moves = over_batch(one, ((0, state_axes, None), (0, state_axes, 0)), (state_axes, (0, 0)))
 
-    def initialise(positions: Any, key: Any, step: float, *arrays: Any) -> Any:
-        states = starts(positions, key, arrays)
+@lru_cache(maxsize=16)
+def kernels(shapes: tuple[Shape, ...], kernel: str, acceptance: float) -> tuple[Wrapped, Wrapped]:
+    """(initialise, advance by CHUNK iterations) for a batch, to be compiled."""
+    jax = needed("jax", "baselines")
+    starts, moves = transitions(shapes, kernel)
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+    begin_tuning, tune, _ = dual_averaging_adaptation(acceptance, t0=10, gamma=0.05, kappa=0.75)
+
+    def initialise(positions: JaxArray, key: JaxArray, step: float, target: Target[JaxArray]) -> Carry:
         tuning = jax.vmap(begin_tuning)(jax.numpy.full(len(positions), step))
-        return states, tuning
+        return starts(positions, key, target), tuning
 
-    def advance(carry: Any, key: Any, done: Any, warmup: Any, *arrays: Any) -> Any:
-        def iteration(carry: Any, inputs: Any) -> Any:
+    def advance(
+        carry: Carry, key: JaxArray, done: int, warmup: int, target: Target[JaxArray]
+    ) -> tuple[Carry, tuple[JaxArray, JaxArray, JaxArray]]:
+        def iteration(
+            carry: Carry, inputs: tuple[JaxArray, JaxArray]
+        ) -> tuple[Carry, tuple[JaxArray, JaxArray, JaxArray]]:
             states, tuning = carry
             number, key = inputs
             tuned = number >= warmup
             step = jax.numpy.exp(jax.numpy.where(tuned, tuning.log_step_size_avg, tuning.log_step_size))
             keys = jax.random.split(key, states.position.shape[:2])
-            states, (accepted, divergent) = moves(keys, states, step, arrays)
+            states, (accepted, divergent) = moves(keys, states, step, target)
             moved = jax.vmap(tune)(tuning, accepted.mean(1))
             tuning = jax.tree.map(lambda old, new: jax.numpy.where(tuned, old, new), tuning, moved)
             return (states, tuning), (states.position, accepted, divergent)
@@ -228,9 +268,9 @@ def _kernels(shapes: tuple[Shape, ...], kernel: str, acceptance: float) -> tuple
     return jax.jit(initialise), jax.jit(advance)
 
 
-def judged(draws: Array, sampling: Sampling, index: int) -> tuple[Status, dict[str, Any]]:
+def judged(draws: Array, sampling: Sampling, index: int) -> tuple[Status, dict[str, float]]:
     """The gate: is this a reference?"""
-    trace: dict[str, Any] = {"draws_per_chain": int(draws.shape[1]), "interrupted": sampling.interrupted}
+    trace: dict[str, float] = {"draws_per_chain": int(draws.shape[1]), "interrupted": sampling.interrupted}
     if not sampling.sound[index]:
         return Status(
             "diverged",

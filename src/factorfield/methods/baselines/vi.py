@@ -10,43 +10,45 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from factorfield.errors import expected
 from factorfield.methods.baselines.adam import Loss, Schedule
-from factorfield.methods.baselines.density import Batch, Batched, Shape, double_precision, log_joint
+from factorfield.methods.baselines.density import Batch, Batched, Facts, Shape, Shared, double_precision, log_joint
 from factorfield.methods.baselines.sgd import adam_status, anneal, losses_of
-from factorfield.model.model import observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution
 
-START = -3.0  # softplus(-3) = 0.049: the initial std
+if TYPE_CHECKING:
+    from jax import Array as JaxArray
 
-
-def softplus(x: Any, xp: Any = np) -> Any:
-    return xp.logaddexp(x, 0.0)
+Array = NDArray[np.float64]
+START = -3.0  # softplus(-3) = log(e^-3 + 1) = 0.049: the initial std
 
 
 @lru_cache(maxsize=32)
 def negative_bound(shapes: tuple[Shape, ...], samples: int, full: bool) -> Loss:
     """(value, gradient) of the negative bound; parameters (mu, rho) or (mu, rho, below the diagonal), whitened."""
 
-    def loss(parameters: Any, key: Any, shared: Any, own: Any) -> tuple[Any, Any]:
+    def loss(
+        parameters: tuple[JaxArray, ...], key: JaxArray, shared: Shared[JaxArray], facts: tuple[Facts[JaxArray], ...]
+    ) -> tuple[JaxArray, tuple[JaxArray, ...]]:
         import jax
         import jax.numpy as jnp
 
-        designs, prior = shared
+        prior = shared.prior
         mu, rho = parameters[0], parameters[1]
-        std = softplus(rho, jnp)
+        std = jnp.logaddexp(rho, 0.0)
         noise = jax.random.normal(key, (samples, len(mu)))
         lower = jnp.tril(parameters[2], -1) if full else None
         offsets = noise * std if lower is None else noise * std + noise @ lower.T
 
-        def density(position: Any) -> Any:
-            value, gradient = log_joint(shapes, designs, own, prior, prior.mean + prior.std * position)
+        def density(position: JaxArray) -> tuple[JaxArray, JaxArray]:
+            value, gradient = log_joint(shapes, shared, facts, prior.mean + prior.std * position)
             return value, prior.std * gradient
 
         values, gradients = jax.vmap(density)(mu + offsets)
@@ -85,7 +87,7 @@ class VI(Batched):
     def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         begin = time.perf_counter()
         count, size, full = len(batch.models), batch.models[0].size, self.covariance == "full"
-        start: tuple[Any, ...] = (np.zeros((count, size)), np.full((count, size), START))
+        start: tuple[Array, ...] = (np.zeros((count, size)), np.full((count, size), START))
         if full:
             start = (*start, np.zeros((count, size, size)))
         with double_precision():
@@ -94,12 +96,12 @@ class VI(Batched):
         parameters = [np.asarray(part) for part in end.parameters]
         solutions = []
         for i, model in enumerate(batch.models):
-            root = softplus(parameters[1][i])
+            root = np.logaddexp(parameters[1][i], 0.0)
             if full:
                 root = np.diag(root) + np.tril(parameters[2][i], -1)
             scale = model.prior.std
             posterior = GaussianPosterior(
-                model.problem, model.representation, observation_noise(model),
+                model.problem, model.representation, model.noise,
                 model.prior.mean + scale * parameters[0][i], scale[:, None] * root if full else scale * root,
             )  # fmt: skip
             settings = {
@@ -107,7 +109,7 @@ class VI(Batched):
                 "batch": count, "method_seed": self.seed,
             }  # fmt: skip
             trace_i = {"negative_bound": losses_of(trace, i)}
-            solutions.append(
-                Solution(posterior, adam_status(end, i, self.schedule), trace_i, {"solve": seconds}, settings)
-            )
+            status, timings = adam_status(end, i, self.schedule), {"solve": seconds}
+            found = Solution(posterior, status, trace_i, timings, settings, model=model, advice=model.advice)
+            solutions.append(found)
         return solutions

@@ -1,35 +1,39 @@
 """Time windows, each a joint belief, linked by exact Gaussian messages on their interface (the default method).
 
-Forward, every window turns its factors into a message to its state at the start, a rule for the rest, and a way to its
-end (links.py); backward, what later windows know returns. On a chain this is exact: for a linear equation the result is
-that of one joint solve over all windows. Nonlinear factors are linearised at the mean, window by window on the way
-forward, then - if anything later speaks - along the smoothed path until it stops moving.
+Forward, every window's factors are eliminated to a message about its state at the start and a way to its end
+(filtering.py, windows.py); backward, what later windows know returns (smoothing.py). On a path this is exact: for a
+linear equation the result is that of one joint solve over all windows. Nonlinear factors are linearised at the mean,
+window by window on the way forward (solver.py), then - if there are later data - along the smoothed path.
 
-The passes themselves are in chain_walk.py, all choices made before them in chain_setup.py.
+Around that, in this order: several starts, a profile search where unknown coefficients got lost (profile.py); and, as
+`refine`, more modes (modes.py) and better noise levels (noise.py).
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield import threads
-from factorfield.errors import ProblemError, expected, overheard, repeat
-from factorfield.methods.chain import noise as chain_noise
-from factorfield.methods.chain.advice import advise
-from factorfield.methods.chain.modes import Unresolved, grown
-from factorfield.methods.chain.profile import climb, is_lost, may_climb
-from factorfield.methods.chain.walk import Walk
+from factorfield.errors import Advice, ProblemError, expected
+from factorfield.messages.square_root import Message
+from factorfield.methods.chain.advice import advice_about
+from factorfield.methods.chain.filtering import Beliefs, Path, filter_along, filter_between, filter_windows
+from factorfield.methods.chain.modes import grown
+from factorfield.methods.chain.noise import next_sigmas
+from factorfield.methods.chain.profile import is_lost, profile_search
+from factorfield.methods.chain.smoothing import smooth
+from factorfield.methods.chain.solver import WindowSolver
+from factorfield.methods.kinds import taken
 from factorfield.methods.starts import best_of, start_values
-from factorfield.model.activation import Activation, Identity
 from factorfield.model.model import Model
-from factorfield.model.windowed import Setup, enlarged, set_up
+from factorfield.model.windowed import WindowModel, window_model
+from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import ChainPosterior
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
@@ -38,129 +42,166 @@ from factorfield.solution import Solution, Status
 Array = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One search for the posterior of a model: where it began, the path it found, and what it took."""
+
+    solver: WindowSolver
+    path: Path
+    status: Status
+    moves: Sequence[float] = ()  # of the smoothed path, in its standard deviations
+    centres: tuple[Array, ...] = ()  # where smoothing began, if not at the filtered path
+
+    @property
+    def model(self) -> WindowModel:
+        """The model with the windows that were found: solving it again without adapting gives the same bits."""
+        return replace(self.solver.model, edges=tuple(self.path.edges), path=self.centres)
+
+    @property
+    def posterior(self) -> ChainPosterior:
+        model, path = self.solver.model, self.path
+        return ChainPosterior(
+            model.problem, model.representation, model.noise, np.array(path.edges), path.starts, path.links,
+            path.futures, model.tails,
+        )  # fmt: skip
+
+    @property
+    def merit(self) -> float:
+        """The negative log density at the posterior mean, up to a constant."""
+        path = self.path
+        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.smoothed(i).mean))
+
+
 @dataclass(frozen=True)
 class Chain:
-    """Settings; what is None is chosen from the data and reported in solution.settings.
+    """How to search; what is represented are options of the model (modes, degree, windows, activation).
 
-    degree      of the polynomials in time within a window (20, or 12 where modes mix)
     tolerance   largest coefficient, in units of the field, that a window may leave to its last polynomials
-    modes       per space axis: frequencies (periodic) or polynomial degrees (interval)
-    windows     edges of the windows, instead of error control
+    iterations  of Gauss-Newton, within a window and along the path
     store       a file that finished windows are written to: memory then does not grow with the horizon. For linear
                 equations that nothing but labels at the start informs
     starts      so many searches from unknowns spread over their prior; the most probable end is kept
+    adapt       may modes grow and noise levels be estimated?
     """
 
-    degree: int | None = None
     tolerance: float = 1e-7
-    modes: Mapping[str, int] | None = None
-    windows: Any = None
-    activation: Activation = field(default_factory=Identity)
     iterations: int = 30
     store: str | os.PathLike[str] | None = None
     starts: int = 1
+    adapt: bool = True
 
     name = "chain"
-    takes_problem = True
+    model_for = staticmethod(window_model)
 
     def __post_init__(self) -> None:
-        counts = min(self.iterations, self.starts)
-        if (self.degree is not None and self.degree < 4) or not self.tolerance > 0.0 or counts < 1:
-            received = f"{self.degree}, {self.tolerance}, {self.iterations}, {self.starts}"
-            raise expected("degree >= 4, tolerance > 0, iterations and starts >= 1", received, "degree=12")
+        if not self.tolerance > 0.0 or min(self.iterations, self.starts) < 1:
+            received = f"{self.tolerance}, {self.iterations}, {self.starts}"
+            raise expected("tolerance > 0, iterations and starts >= 1", received, "tolerance=1e-7")
 
-    def run(self, model: Model | Problem, progress: Progress | None = None) -> Solution:
-        problem = model.problem if isinstance(model, Model) else model
+    def run(self, model: Model, progress: Progress | None = None) -> Solution:
+        windows = taken(model, WindowModel, self.name)
         begin = time.perf_counter()
-        edges = None if self.windows is None else np.asarray(self.windows, float)
-        setup = set_up(problem, self.degree, self.modes, self.activation)
-        if self.starts == 1 or setup.is_linear:
-            return self._run(setup, edges, progress, begin)
-        found, ends, advice = [], [], []
-        for values in start_values(problem, self.starts):
+        if self.store is not None and (windows.traits.has_later_data or not windows.traits.linear):
+            wanted = "store= with a linear equation and labels at the start only"
+            raise expected(wanted, repr(model.problem), "no store")
+        with threads.suited_to(model.size):
+            several = self.starts > 1 and not windows.traits.linear and not windows.start
+            found, advice = self._several(windows, progress) if several else (self._search(windows, progress), ())
+            return self._solution(found, time.perf_counter() - begin, advice)
+
+    def refine(self, model: Model, solution: Solution) -> WindowModel | None:
+        """The next model: more modes where the path ended for lack of them, else better noise levels; None: neither."""
+        windows = taken(solution.model, WindowModel, self.name)
+        posterior = solution.posterior
+        assert isinstance(posterior, ChainPosterior)
+        sigmas = None if solution.unresolved else next_sigmas(windows, posterior)
+        if not (solution.unresolved or sigmas):
+            return None
+        if isinstance(posterior.starts, StoredBeliefs):
+            posterior.starts.close()  # the next attempt writes the same file
+        return grown(windows, solution.unresolved) if solution.unresolved else windows.with_sigmas(sigmas or ())
+
+    # -- searches
+
+    def _several(self, model: WindowModel, progress: Progress | None) -> tuple[Search, tuple[Advice, ...]]:
+        """From unknowns spread over their prior; a start from which the path runs away is left out."""
+        found: list[Search] = []
+        for values in start_values(model.problem, self.starts):
             try:
-                with overheard() as told:
-                    found.append(self._run(replace(setup, start=values), edges, progress, begin))
-                advice.append(told)
+                found.append(self._search(replace(model, start=values), progress))
             except ProblemError:
                 if not values:
                     raise
-                continue  # a start from which the path runs away
-            ends.append((found[-1].trace["negative_log_density"], found[-1].parameters))
-        best, said = best_of(ends, 4)
-        repeat(advice[best])
+        unresolved = [search for search in found if search.path.unresolved is not None]
+        if unresolved:
+            return unresolved[0], ()
+        best, said, advice = best_of([(search.merit, search.posterior.parameters()) for search in found])
         status = found[best].status
-        return replace(found[best], status=Status(str(status), f"{status.help}; {said}"))
+        return replace(found[best], status=Status(str(status), f"{status.help}; {said}")), advice
 
-    def _run(self, setup: Setup, edges: Array | None, progress: Progress | None, begin: float) -> Solution:
-        while True:
-            try:
-                return self._solve(setup, edges, None, progress, begin)
-            except Unresolved as found:
-                more = grown(setup, found.axis)
-                modes = {**(self.modes or {}), **(more or setup.settings["modes"])}
-                growing = setup.growing if more else ()
-                again = set_up(setup.problem, self.degree, modes, self.activation)
-                setup = replace(again, growing=growing, start=setup.start)
+    def _search(self, model: WindowModel, progress: Progress | None) -> Search:
+        """Filter and smooth; where that loses unknown coefficients, along their profile."""
+        solver = WindowSolver(model, self.iterations)
+        if model.path and model.edges is not None:
+            return self._smoothed(solver, filter_along(solver, model.edges, model.path), progress, model.path)
+        failed, found = None, None
+        try:
+            found = self._smoothed(solver, self._filtered(solver, progress), progress)
+        except ProblemError as problem:
+            failed = problem
+        unknown = bool(model.problem.unknowns or model.problem.functions)
+        may_climb = unknown and not model.traits.linear and model.edges is None
+        if may_climb and (found is None or (not found.path.unresolved and is_lost(solver, found.path, found.status))):
+            path = profile_search(solver, self.tolerance, progress)
+            if path is not None:
+                climbed = self._smoothed(solver, path, progress, tuple(path.centres))
+                if failed or not is_lost(solver, climbed.path, climbed.status):
+                    return climbed
+        if found is None:
+            assert failed is not None
+            raise failed
+        return found
 
-    def _solve(
-        self, setup: Setup, edges: Array | None, known: Walk | None, progress: Progress | None, begin: float
-    ) -> Solution:
-        chosen = time.perf_counter()
-        if self.store is not None and (setup.speaks_later or not setup.is_linear):
-            received = f"{setup.problem!r}"
-            raise expected("store= with a linear equation and labels at the start only", received, "no store")
-        walk, status, posterior = self._walked(setup, edges, known, progress)
-        for _ in range(chain_noise.ROUNDS if setup.estimated else 0):
-            better = chain_noise.updated(setup, posterior, walk.groups)
-            if better is setup:
-                break
-            setup = better
-            walk.release()
-            walk, status, posterior = self._walked(setup, np.array(walk.edges), None, progress)
-        timings = {"choose": chosen - begin, "solve": time.perf_counter() - begin}
-        advise(setup, posterior, walk.groups)
-        settings = {
-            **setup.settings, "method": self.name, "tolerance": self.tolerance,
-            "windows": [float(edge) for edge in walk.edges], "factorisations": walk.factorisations,
+    def _filtered(self, solver: WindowSolver, progress: Progress | None) -> Path:
+        starts: Beliefs = [] if self.store is None else StoredBeliefs(self.store, len(solver.state))
+        if solver.model.edges is not None:
+            return filter_between(solver, solver.model.edges, starts, self.adapt)
+        return filter_windows(solver, self.tolerance, starts, self.adapt, progress)
+
+    def _smoothed(
+        self, solver: WindowSolver, path: Path, progress: Progress | None, centres: tuple[Array, ...] = ()
+    ) -> Search:
+        if path.unresolved is not None:
+            path.futures = [Message.nothing(len(solver.state))] * len(path.links)
+            return Search(solver, path, Status("unresolved", f"more modes are needed along {path.unresolved}"))
+        status, moves = smooth(solver, path, progress)
+        return Search(solver, path, status, moves, centres)
+
+    # -- what comes back
+
+    def _solution(self, search: Search, seconds: float, advice: Sequence[Advice] = ()) -> Solution:
+        model, path, solver = search.model, search.path, search.solver
+        posterior = search.posterior
+        settings: Mapping[str, object] = {
+            **model.settings, "method": self.name, "tolerance": self.tolerance,
+            "windows": [float(edge) for edge in path.edges], "factorisations": solver.factorisations,
         }  # fmt: skip
-        trace: dict[str, Any] = {"windows": len(walk.links), "iterations": walk.iterations, "rejected": walk.rejected}
-        if walk.moves:
-            trace["moved"] = walk.moves
-        if self.starts > 1 and not setup.is_linear:
-            trace["negative_log_density"] = walk.level(posterior.window_mean)
+        trace: dict[str, object] = {
+            "windows": len(path.links), "iterations": solver.iterations, "rejected": path.rejected,
+        }  # fmt: skip
+        if search.moves:
+            trace["moved"] = list(search.moves)
 
         def resume(problem: Problem) -> Solution:
-            return self._solve(enlarged(setup, problem), np.array(walk.edges), walk, None, time.perf_counter())
+            begin = time.perf_counter()
+            enlarged = WindowSolver(model.with_condition(problem), self.iterations)
+            with threads.suited_to(model.size):
+                edges = enlarged.model.edges or ()
+                again = filter_between(enlarged, edges, [], False, (model, path))
+                return self._solution(self._smoothed(enlarged, again, None), time.perf_counter() - begin)
 
-        return Solution(posterior, status, trace, timings, settings, resume)
-
-    def posterior(self, setup: Setup, edges: Array) -> ChainPosterior:
-        """The belief with all choices made."""
-        return self._walked(setup, edges, None, None)[2]
-
-    def _walked(
-        self, setup: Setup, edges: Array | None, known: Walk | None, progress: Progress | None
-    ) -> tuple[Walk, Status, ChainPosterior]:
-        walk = Walk(setup, self.tolerance, self.iterations, self.store, progress, known)
-        with threads.suited_to(setup.representation.size), np.errstate(all="ignore"):  # steps that leave are judged
-            failed = None
-            try:
-                walk.forward(edges, setup.start_belief())
-                status = walk.smooth()
-            except Unresolved:
-                walk.release()
-                raise
-            except ProblemError as problem:
-                failed = problem
-            if edges is None and may_climb(setup) and (failed or is_lost(walk, status)):
-                found = climb(setup, self.tolerance, self.iterations, progress)
-                if found is not None and (failed or not is_lost(*found)):
-                    (walk, status), failed = found, None
-            if failed is not None:
-                raise failed
-        posterior = ChainPosterior(
-            setup.problem, setup.representation, setup.noise, np.array(walk.edges), walk.starts, walk.links,
-            walk.futures, setup.tails,
+        told = () if path.unresolved else (*advice, *advice_about(model, posterior, path.groups))
+        return Solution(
+            posterior, search.status, trace, {"solve": seconds}, settings, model=model, resume=resume,
+            advice=(*model.advice, *told), unresolved=path.unresolved,
         )  # fmt: skip
-        return walk, status, posterior

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.basis import Departure
-from factorfield.model.windowed import DEGREE_LEAST, MOST_WEIGHTS, Setup
+from factorfield.model.modes import GROWTH, LEAST_GROWTH, LOST, RESOLVED
+from factorfield.model.windowed import DEGREE_LEAST, MOST_WEIGHTS, WindowModel, window_model
 from factorfield.problem.domain import TIME, Interval
 
 Array = NDArray[np.float64]
-RESOLVED = 3e-5  # the last modes may carry this share of the field's scale
-LOST = 10.0 * RESOLVED  # and from this the user is told that details are lost
-GROWTH, LEAST_GROWTH = 1.5, 1.2  # fewer more are not worth another beginning
 MOST_POLYNOMIALS = 30  # along an interval: rates of the fastest grow with the fourth power, and windows shrink
 
 
-class Unresolved(Exception):
-    """The last modes along an axis carry too much; at this time."""
-
-    def __init__(self, axis: str, time: float) -> None:
-        super().__init__(f"{axis} at t = {time:g}")
-        self.axis, self.time = axis, time
-
-
-def last_modes(setup: Setup, weights: Array) -> dict[str, float]:
+def last_modes(model: WindowModel, weights: Array) -> dict[str, float]:
     """Per space axis, the largest coefficient of its last modes, in units of the field's scale."""
-    carried = dict.fromkeys(setup.problem.domain.space, 0.0)
-    for latent in setup.representation.latents.values():
+    found = dict.fromkeys(model.problem.domain.space, 0.0)
+    for latent in model.representation.latents.values():
         basis = latent.basis
         if not isinstance(basis.families.get(TIME), Departure):
             continue
@@ -37,29 +28,44 @@ def last_modes(setup: Setup, weights: Array) -> dict[str, float]:
         for position, axis in enumerate(name for name in basis.axes if name != TIME):
             size = table.shape[position]
             last = np.moveaxis(table, position, 0)[size - max(2, size // 10) :]
-            carried[axis] = max(carried[axis], float(last.max()) / setup.scale)
-    return carried
+            found[axis] = max(found[axis], float(last.max()) / model.scale)
+    return found
 
 
-def check(setup: Setup, weights: Array, time: float, at_start: dict[str, float]) -> None:
-    """Labels are given the modes they show, so only what the equation has added since counts against those."""
-    for axis, share in last_modes(setup, weights).items():
-        more = grown(setup, axis) if axis in setup.growing else None
+def unresolved_axis(model: WindowModel, weights: Array, at_start: dict[str, float]) -> str | None:
+    """An axis that needs more modes, and may have them.
+
+    Labels are given the modes they show, so only what the equation has added since the start counts against those.
+    """
+    for axis in model.growing:
+        more = grown_modes(model, axis)
         if more is None:
             continue
-        dear = more[axis] < GROWTH * setup.settings["modes"][axis]  # as many as a window can hold
+        share = last_modes(model, weights)[axis]
+        dear = more[axis] < GROWTH * model.modes[axis]  # as many as a window can hold
         allowed = LOST if dear else RESOLVED
-        if share > (allowed if setup.started else allowed + 2.0 * at_start.setdefault(axis, share)):
-            raise Unresolved(axis, time)
+        if not model.traits.starts_by_formula:
+            allowed += 2.0 * at_start.setdefault(axis, share)
+        if share > allowed:
+            return axis
+    return None
 
 
-def grown(setup: Setup, axis: str) -> dict[str, int] | None:
+def grown_modes(model: WindowModel, axis: str) -> dict[str, int] | None:
     """More modes along an axis, at most as many as a window can afford, or None where that is no gain."""
-    basis = next(iter(setup.representation.latents.values())).basis
-    across = basis.size // basis.families[TIME].size * len(setup.problem.fields)
-    counts = {name: setup.settings["modes"][name] for name in setup.growing}
+    basis = next(iter(model.representation.latents.values())).basis
+    across = basis.size // basis.families[TIME].size * len(model.problem.fields)
     features = MOST_WEIGHTS // (DEGREE_LEAST + 1) // (across // basis.families[axis].size)
-    interval = isinstance(setup.problem.domain[axis], Interval)
+    interval = isinstance(model.problem.domain[axis], Interval)
     most = min(features - 1, MOST_POLYNOMIALS) if interval else (features - 1) // 2
-    more = min(math.ceil(GROWTH * counts[axis]), most)
-    return {**counts, axis: more} if more > LEAST_GROWTH * counts[axis] else None
+    more = min(math.ceil(GROWTH * model.modes[axis]), most)
+    return {**model.modes, axis: more} if more > LEAST_GROWTH * model.modes[axis] else None
+
+
+def grown(model: WindowModel, axis: str) -> WindowModel:
+    """The model with more modes along an axis; what the user did not ask for is chosen anew."""
+    more = window_model(
+        model.problem, modes=grown_modes(model, axis), degree=model.asked.degree, windows=model.asked.edges,
+        activation=next(iter(model.representation.forms.values())).activation,
+    )  # fmt: skip
+    return replace(more, growing=model.growing, start=model.start)

@@ -6,13 +6,15 @@ the labels settle: the sum over labels of predictive variance / sigma^2 (MacKay'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
-from factorfield.model.factors import FactorGroup, linearise
-from factorfield.model.windowed import Setup
+from factorfield.model.linearisation import linearise
+from factorfield.model.sigmas import Sigma
+from factorfield.model.window_factors import WindowFactors
+from factorfield.model.windowed import WindowModel
 from factorfield.posterior.windows import ChainPosterior
 
 SMALLEST = 1e-5  # in units of the field's scale: modelling is never exact
@@ -20,31 +22,29 @@ ROUNDS = 15
 SETTLED = 0.02  # relative change of sigma that ends the search
 
 
-def updated(setup: Setup, posterior: ChainPosterior, groups: Sequence[list[FactorGroup] | None]) -> Setup:
-    """One step of the fixed point for every sigma that is being estimated; the same setup when they rest."""
-    names = {setup.problem.statements[i].name: i for i in setup.estimated}
-    squares, freedom = dict.fromkeys(names.values(), 0.0), dict.fromkeys(names.values(), 0.0)
-    for index, of_window in enumerate(groups):
-        spoken = [group for group in of_window or [] if group.name in names]
-        if not spoken:
-            continue
-        belief = posterior.window(index)
-        for group in spoken:
+def next_sigmas(model: WindowModel, posterior: ChainPosterior) -> list[Sigma] | None:
+    """One step of the fixed point for every sigma that is being estimated; None when they rest."""
+    squares: dict[str, float] = {}
+    freedom: dict[str, float] = {}
+    pairs = list(zip(model.problem.statements, model.sigmas, strict=True))
+    names = {s.name for s, sigma in pairs if sigma.is_open and sigma.rounds < ROUNDS}
+    factors = WindowFactors(model)
+    for index, (lower, upper) in enumerate(pairwise(posterior.edges) if names else ()):
+        speaking = [group for group in factors.own(lower, upper, index == 0) if group.name in names]
+        belief = posterior.window(index) if speaking else None
+        for group in speaking:
+            assert belief is not None
             line = linearise(group.relation, group.project(belief.mean), None, group.parameters, group.points)
             seen = group.pull_back(line.slopes, len(belief.mean)) @ belief.root
-            squares[names[group.name]] += float(np.sum((line.value - group.target) ** 2))
             settled = np.sum(seen**2, axis=1) / group.sigma**2
-            freedom[names[group.name]] += group.count - float(np.sum(np.minimum(settled, 1.0)))
-    sigma, noise = list(setup.sigma), dict(setup.noise)
-    for i in setup.estimated:
-        found = np.sqrt(squares[i] / max(freedom[i], 1e-3))
-        sigma[i] = max(float(found), SMALLEST * setup.scale)
-        jets = list(setup.problem.statements[i].relation.jets.values())
-        if len(jets) == 1 and not jets[0].orders:
-            noise[jets[0].field] = sigma[i]
-    if all(abs(np.log(sigma[i] / setup.sigma[i])) < SETTLED for i in setup.estimated):
-        return setup
-    shown = [
-        (name, sigma[k] if k in setup.estimated else value) for k, (name, value) in enumerate(setup.settings["sigma"])
-    ]
-    return replace(setup, sigma=sigma, noise=noise, settings={**setup.settings, "sigma": shown})
+            squares[group.name] = squares.get(group.name, 0.0) + float(np.sum((line.value - group.target) ** 2))
+            left = group.count - float(np.sum(np.minimum(settled, 1.0)))
+            freedom[group.name] = freedom.get(group.name, 0.0) + left
+    sigmas, moved = list(model.sigmas), 0.0
+    for index, (statement, sigma) in enumerate(pairs):
+        if statement.name in squares:
+            found = np.sqrt(squares[statement.name] / max(freedom[statement.name], 1e-3))
+            value = max(float(found), SMALLEST * model.scale)
+            moved = max(moved, abs(float(np.log(value / sigma.value))))
+            sigmas[index] = replace(sigma, value=value, rounds=sigma.rounds + 1)
+    return sigmas if moved >= SETTLED else None

@@ -13,47 +13,50 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import ProblemError, expected
-from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank, SquareRoot
-from factorfield.model.factors import FactorGroup, Linearised, linearise, times, transposed_times
-from factorfield.model.model import Model
+from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank
+from factorfield.messages.square_root import Message
+from factorfield.messages.triangular import triangle
+from factorfield.model.factors import FactorGroup, times, transposed_times
+from factorfield.model.linearisation import Linearised, linearise
+from factorfield.model.model import BlockModel
 
 Array = NDArray[np.float64]
-Belief = Dense | SquareRoot | LowRank
+Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
 ROWS_PER_BLOCK = 512  # a block of rows should stay in cache between being formed and being multiplied
 SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
 
 
-def unwhitened(model: Model, position: Array) -> Array:
+def unwhitened(model: BlockModel, position: Array) -> Array:
     return model.prior.mean + model.prior.std * position
 
 
-def negative_log_joint(model: Model, position: Array) -> float:
+def negative_log_joint(model: BlockModel, position: Array) -> float:
     with np.errstate(all="ignore"):
         value = -model.log_joint(unwhitened(model, position))
     return value if math.isfinite(value) else math.inf
 
 
-def divergence(new: Belief, old: Belief) -> float:
+def divergence(new: Gaussian, old: Gaussian) -> float:
     """KL(new || old)."""
     ratio = old.stretch(new.root)
     gap = new.log_determinant - old.log_determinant
     return 0.5 * (float(np.sum(np.square(ratio))) - len(ratio) + quadratic(old, new.mean - old.mean) + gap)
 
 
-def quadratic(belief: Belief, step: Array) -> float:
+def quadratic(belief: Gaussian, step: Array) -> float:
     """step' precision step."""
     half = belief.stretch(step[:, None])
     return float(np.sum(half**2))
 
 
-def tangents(model: Model, weights: Array) -> list[Linearised]:
+def tangents(model: BlockModel, weights: Array) -> list[Linearised]:
     return [
         linearise(group.relation, group.project(weights), None, group.parameters, group.points)
         for group in model.groups
     ]
 
 
-def starting_lines(model: Model) -> list[Linearised]:
+def starting_lines(model: BlockModel) -> list[Linearised]:
     """Tangents at the prior mean, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
     zeta = [group.project(model.prior.mean) for group in model.groups]
     with np.errstate(all="ignore"):  # judged below
@@ -74,7 +77,7 @@ def starting_lines(model: Model) -> list[Linearised]:
     return lines
 
 
-def lines_under(model: Model, belief: Belief) -> list[Linearised]:
+def lines_under(model: BlockModel, belief: Gaussian) -> list[Linearised]:
     """The best line of every factor under the belief."""
     weights = unwhitened(model, belief.mean)
     lines = []
@@ -84,7 +87,7 @@ def lines_under(model: Model, belief: Belief) -> list[Linearised]:
     return lines
 
 
-def functional_covariance(group: FactorGroup, sd: Array, belief: Belief) -> Array:
+def functional_covariance(group: FactorGroup, sd: Array, belief: Gaussian) -> Array:
     """Covariance (N, J, J) of a group's functionals: rows times the inverse of the belief's triangular factor."""
     count = len(group.rows)
     covariance = np.empty((group.count, count, count))
@@ -107,7 +110,7 @@ def functional_covariance(group: FactorGroup, sd: Array, belief: Belief) -> Arra
     return covariance
 
 
-def _spread(belief: Belief, rows: Array, block: slice, sd: Array) -> Array:
+def _spread(belief: Gaussian, rows: Array, block: slice, sd: Array) -> Array:
     """X (weights, rows) with X'X = covariance of the rows."""
     if block.stop - block.start == len(sd):
         scaled = rows if np.all(sd == 1.0) else rows * sd
@@ -117,7 +120,7 @@ def _spread(belief: Belief, rows: Array, block: slice, sd: Array) -> Array:
     return belief.whiten(scaled.T)
 
 
-def free_energy(model: Model, belief: Belief, lines: Sequence[Linearised]) -> float:
+def free_energy(model: BlockModel, belief: Gaussian, lines: Sequence[Linearised]) -> float:
     """F(q) = E_q[-log joint] - entropy(q), from the first two moments of every factor's relation."""
     size = model.size
     trace = float(np.sum(belief.variance))
@@ -129,13 +132,13 @@ def free_energy(model: Model, belief: Belief, lines: Sequence[Linearised]) -> fl
     return total if math.isfinite(total) else math.inf
 
 
-def between(old: Belief, new: Belief, length: float) -> Dense:
+def between(old: Gaussian, new: Gaussian, length: float) -> Dense:
     """Part of the way from one belief to another in natural parameters."""
     a, b = old.dense(), new.dense()
     return Dense((1.0 - length) * a.precision + length * b.precision, (1.0 - length) * a.shift + length * b.shift)
 
 
-def sampled_change(model: Model, belief: Belief, lines: Sequence[Linearised], position: Array) -> float:
+def sampled_change(model: BlockModel, belief: Gaussian, lines: Sequence[Linearised], position: Array) -> float:
     """An upper estimate of KL(next || belief), next being the belief from the best lines under this one.
 
     With D the change of the whitened rows and h that of the gradient at the mean, both measured in the belief's own
@@ -164,8 +167,9 @@ def sampled_change(model: Model, belief: Belief, lines: Sequence[Linearised], po
 
 
 def condition(
-    model: Model, lines: Sequence[Linearised], position: Array, largest_condition: float, known: Belief | None = None
-) -> Belief:
+    model: BlockModel, lines: Sequence[Linearised], position: Array, largest_condition: float,
+    known: Gaussian | None = None,
+) -> Gaussian:  # fmt: skip
     """The belief over whitened weights given linearised factors.
 
     Through the factors' own space where they are fewer than the weights; else by Cholesky of the summed information,
@@ -190,19 +194,19 @@ def condition(
         )
     factor, info = linalg.lapack.dpotrf(precision, lower=1, clean=1)
     norm = float(np.max(np.abs(np.diag(precision)))) * math.sqrt(size)
-    rcond = linalg.lapack.dpocon(factor, norm, uplo="L")[0] if info == 0 else 0.0
-    if info == 0 and rcond * largest_condition > 1.0:
+    rcond, refused = linalg.lapack.dpocon(factor, norm, uplo="L") if info == 0 else (0.0, 0)
+    if info == 0 and refused == 0 and rcond * largest_condition > 1.0:
         belief = Dense(precision, shift)
         belief.__dict__.update(cholesky=factor, rcond=rcond)  # the cached property, already at hand
         return belief
-    root = SquareRoot(np.eye(size), np.zeros(size))
+    root = Message(np.eye(size), np.zeros(size))
     for rows, target in whitened_blocks(model, lines, position, max(ROWS_PER_BLOCK, size)):
-        root = root * SquareRoot(rows, target)
+        root = root * Message(rows, target)
     return root
 
 
 def whitened_blocks(
-    model: Model, lines: Sequence[Linearised], position: Array, count: int = ROWS_PER_BLOCK
+    model: BlockModel, lines: Sequence[Linearised], position: Array, count: int = ROWS_PER_BLOCK
 ) -> Iterator[tuple[Array, Array]]:
     """Linearised factors as rows . v = target +- 1, in blocks of at most `count` rows.
 
@@ -228,7 +232,7 @@ def whitened_blocks(
 def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position: Array) -> tuple[Array, Array]:
     assert group.shared is not None
     parts = group.combined(slopes)
-    triangular = np.triu(linalg.lapack.dgeqrf(np.column_stack([*parts.values(), gap]))[0])  # LAPACK stores Q below
+    triangular = triangle(np.column_stack([*parts.values(), gap]))
     width, height = triangular.shape[1] - 1, min(triangular.shape[1] - 1, len(triangular))
     rows = np.zeros((height, len(sd)))
     for index, (low, high) in enumerate(parts):
@@ -237,7 +241,7 @@ def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position:
     return rows, triangular[:height, width] + times(rows, position)
 
 
-def laplace_evidence(model: Model, belief: Belief) -> float:
+def laplace_evidence(model: BlockModel, belief: Gaussian) -> float:
     """log p(all factors): log joint at the mean + P/2 log 2 pi - 1/2 log det precision; exact for linear models."""
     whitening = float(np.sum(np.log(model.prior.std)))
     level = model.log_joint(unwhitened(model, belief.mean)) + whitening

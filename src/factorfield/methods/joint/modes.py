@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from factorfield.errors import Advice
 from factorfield.methods.advice import details_lost
-from factorfield.methods.chain.modes import GROWTH, LEAST_GROWTH, LOST, RESOLVED
-from factorfield.model.model import Model, default_model, most_modes
+from factorfield.model.block import block_model
+from factorfield.model.model import BlockModel
+from factorfield.model.modes import GROWTH, LEAST_GROWTH, LOST, RESOLVED, affordable_modes
+from factorfield.posterior.base import Posterior
 from factorfield.problem.domain import TIME
 from factorfield.solution import Solution
 
 SEEN = 3.0  # standard deviations from which a coefficient is there at all
 
 
-def last_modes(model: Model, solution: Solution) -> dict[str, float]:
+def last_modes(model: BlockModel, posterior: Posterior) -> dict[str, float]:
     """Per axis, the largest coefficient of a field's last modes that is there, in units of the field's scale."""
-    mean, std = solution.posterior.weight_mean, solution.posterior.weight_std
-    carried = dict.fromkeys(model.problem.domain.names, 0.0)
+    mean, std = posterior.weight_mean, posterior.weight_std
+    found = dict.fromkeys(model.problem.domain.names, 0.0)
     for name in model.problem.fields:
         for unit in model.representation.forms[name].latents:
             latent = model.representation.latents[unit]
@@ -28,23 +32,26 @@ def last_modes(model: Model, solution: Solution) -> dict[str, float]:
             for position, axis in enumerate(latent.basis.axes):
                 count = table.shape[position]
                 last = np.moveaxis(table, position, 0)[count - max(2, count // 10) :]
-                carried[axis] = max(carried[axis], float(last.max()) / model.settings["scale"])
-    return carried
+                found[axis] = max(found[axis], float(last.max()) / model.scale)
+    return found
 
 
-def richer(model: Model, solution: Solution) -> Model | None:
-    """The same problem with more modes along the axes that need them, or None: then a user is told what is lost."""
-    settings, problem = model.settings, model.problem
-    if settings.get("model") != "default" or settings["activation"] != "identity" or not settings["automatic"]:
-        return None  # a model that was built by hand is as it was meant
-    carried, chosen, automatic = last_modes(model, solution), settings["modes"], settings["automatic"]
-    if TIME not in problem.domain:
-        wanted = {a: math.ceil(GROWTH * chosen[a]) if carried[a] > RESOLVED else chosen[a] for a in automatic}
-        counts = most_modes(problem, {**chosen, **wanted}, automatic)
-        if any(counts[axis] > LEAST_GROWTH * chosen[axis] for axis in automatic):
-            more = default_model(problem, modes=counts)
-            return replace(more, settings={**more.settings, "automatic": automatic})
-    for axis, share in carried.items():
+def richer(model: BlockModel, solution: Solution) -> BlockModel | None:
+    """The same problem with more modes along the axes that need them, or None."""
+    problem, automatic = model.problem, model.automatic
+    if not automatic or TIME in problem.domain:
+        return None
+    carried = last_modes(model, solution.posterior)
+    wanted = {a: math.ceil(GROWTH * model.modes[a]) if carried[a] > RESOLVED else model.modes[a] for a in automatic}
+    counts = affordable_modes(problem, {**model.modes, **wanted}, automatic)
+    if not any(counts[axis] > LEAST_GROWTH * model.modes[axis] for axis in automatic):
+        return None
+    more = block_model(problem, modes=counts)
+    return replace(more, automatic=automatic, settings={**more.settings, "automatic": list(automatic)})
+
+
+def lost_details(model: BlockModel, posterior: Posterior) -> Iterator[Advice]:
+    """Advice where the last modes of an automatic choice carry much of the field."""
+    for axis, share in last_modes(model, posterior).items() if model.automatic else ():
         if share > LOST:
-            details_lost(axis, chosen[axis], share, 4)
-    return None
+            yield details_lost(axis, model.modes[axis], share)

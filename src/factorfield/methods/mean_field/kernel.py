@@ -16,14 +16,15 @@ taken only where a cheap bound says that the largest KL of the epoch could be ex
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit, types
 
 # Sums may be reassociated and contracted (vector units); NaN and infinity keep their meaning.
-FAST: Any = {"reassoc", "contract", "arcp", "nsz"}
+FAST = {"reassoc", "contract", "arcp", "nsz"}
 LINEAR, SEMILINEAR, GENERAL = 0, 1, 2
+Relation = Callable[[int, np.ndarray, np.ndarray], None]
 RELATION = types.void(types.int64, types.float64[::1], types.float64[::1])  # (group, arguments, value and slopes)
 MOST_READS = 16
 SQRT_HALF = math.sqrt(0.5)
@@ -119,7 +120,7 @@ def semilinear_line(
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def bend(z: float, order: int, alpha: float, beta: float) -> float:
+def activation_derivative(z: float, order: int, alpha: float, beta: float) -> float:
     """g^(order)(z)."""
     grown = math.exp(beta * abs(z))
     if order == 0:
@@ -130,9 +131,9 @@ def bend(z: float, order: int, alpha: float, beta: float) -> float:
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def cubature_line(
-    relation: Any, group: int, constants: np.ndarray, bends: np.ndarray, nodes: np.ndarray, weights: np.ndarray,
-    mean: np.ndarray, covariance: np.ndarray, count: int, alpha: float, beta: float, slopes: np.ndarray,
-    arguments: np.ndarray, outputs: np.ndarray,
+    relation: Relation, group: int, constants: np.ndarray, derivatives: np.ndarray, nodes: np.ndarray,
+    weights: np.ndarray, mean: np.ndarray, covariance: np.ndarray, count: int, alpha: float, beta: float,
+    slopes: np.ndarray, arguments: np.ndarray, outputs: np.ndarray,
 ) -> tuple[float, float]:  # fmt: skip
     """Value, slopes = E[gradient] and excess variance of any relation by the degree-five rule in jet space."""
     root = np.zeros((count, count))
@@ -156,10 +157,10 @@ def cubature_line(
             for j in range(i + 1):
                 shifted += root[i, j] * nodes[n, j]
             arguments[i] = shifted
-        for b in range(len(bends)):
-            arguments[count + b] = bend(arguments[bends[b, 0]], bends[b, 1], alpha, beta)
+        for b in range(len(derivatives)):
+            arguments[count + b] = activation_derivative(arguments[derivatives[b, 0]], derivatives[b, 1], alpha, beta)
         for c in range(len(constants)):
-            arguments[count + len(bends) + c] = constants[c]
+            arguments[count + len(derivatives) + c] = constants[c]
         relation(group, arguments, outputs)
         if n == 0:
             centre = outputs[0]  # the first node is the mean
@@ -301,7 +302,8 @@ def sweep(
     design: np.ndarray, starts: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, reads: np.ndarray,
     blocks: np.ndarray, block_counts: np.ndarray, message_start: np.ndarray,
     target: np.ndarray, noise: np.ndarray, coefficients: np.ndarray, units: np.ndarray, readout: np.ndarray,
-    relation: Any, constants: np.ndarray, constant_counts: np.ndarray, bends: np.ndarray, bend_counts: np.ndarray,
+    relation: Relation, constants: np.ndarray, constant_counts: np.ndarray, derivatives: np.ndarray,
+    derivative_counts: np.ndarray,
     nodes: np.ndarray, weights: np.ndarray, node_start: np.ndarray, alpha: float, beta: float, kinks: bool, keep: float,
     precision: np.ndarray, shift: np.ndarray, mean: np.ndarray, variance: np.ndarray,
     own_precision: np.ndarray, own_shift: np.ndarray,
@@ -349,7 +351,7 @@ def sweep(
         else:
             chosen = slice(node_start[g], node_start[g + 1])
             value, excess = cubature_line(
-                relation, g, constants[f, : constant_counts[g]], bends[g, : bend_counts[g]], nodes[chosen],
+                relation, g, constants[f, : constant_counts[g]], derivatives[g, : derivative_counts[g]], nodes[chosen],
                 weights[chosen], zeta, covariance, count, alpha, beta, slopes, arguments, outputs,
             )  # fmt: skip
         scale = noise[f] + excess

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +19,29 @@ from numpy.typing import NDArray
 from factorfield.errors import expected
 from factorfield.methods.mean_field.kernel import GENERAL, LINEAR, MOST_READS, RELATION, SEMILINEAR, sweep
 from factorfield.model.activation import PiecewiseExponential
-from factorfield.model.factors import FactorGroup, symmetric_rule
+from factorfield.model.factors import FactorGroup
 from factorfield.model.latent import LatentRelation
-from factorfield.model.model import Model
+from factorfield.model.linearisation import symmetric_rule
+from factorfield.model.model import BlockModel
 from factorfield.problem.relation import evaluate_coefficient
+
+if TYPE_CHECKING:
+    import sympy
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
+
+
+class CompiledRelation(Protocol):
+    """Writes value and slopes of a group's relation to `outputs`."""
+
+    def __call__(self, group: int, arguments: Array, outputs: Array) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Arrays in the order of the kernel's arguments; see mean_field_kernel.sweep."""
+    """Arrays in the order of the kernel's arguments; see kernel.sweep."""
 
     groups: tuple[FactorGroup, ...]
     forms: tuple[Form, ...]
@@ -49,15 +60,15 @@ class Layout:
     noise: Array
     coefficients: Array
     constants: Array
-    relation: Any
+    relation: CompiledRelation
     activation: PiecewiseExponential
 
     def factors(self, of_equation: bool) -> Indices:
         """The numbers of the factors that do (or do not) belong to an equation."""
-        chosen = [is_equation(group) == of_equation for group in self.groups]
+        chosen = [group.statement.is_equation == of_equation for group in self.groups]
         return np.flatnonzero(np.array(chosen)[self.group_of])
 
-    def with_parameters(self, model: Model) -> Layout:
+    def with_parameters(self, model: BlockModel) -> Layout:
         """The same layout for other constants."""
         coefficients, constants = _numbers(model.groups, self.forms)
         return replace(self, groups=model.groups, coefficients=coefficients, constants=constants)
@@ -67,14 +78,14 @@ class Layout:
         rules = [symmetric_rule(len(f.relation.inputs)) if f.kind == GENERAL else _NO_RULE for f in forms]
         width = max(nodes.shape[1] for nodes, _ in rules)
         nodes = np.concatenate([np.pad(n, ((0, 0), (0, width - n.shape[1]))) for n, _ in rules])
-        bends = [f.bends for f in forms]
+        derivatives = [f.activation_derivatives for f in forms]
         kl, rejected = sweep(
             np.asarray(order), self.group_of, np.array([f.kind for f in forms]), self.uses_belief, self.floor,
             self.design, self.starts, self.offsets, self.lengths, np.array([len(f.relation.inputs) for f in forms]),
             self.blocks, self.block_counts, self.message_start, self.target, self.noise, self.coefficients,
             _stacked([f.units for f in forms], -1), _stacked([f.readout for f in forms], 0.0),
             self.relation, self.constants, np.array([f.constant_count for f in forms]),
-            _stacked(bends, 0), np.array([len(b) for b in bends]),
+            _stacked(derivatives, 0), np.array([len(d) for d in derivatives]),
             nodes, np.concatenate([w for _, w in rules]), np.cumsum([0, *[len(w) for _, w in rules]]),
             self.activation.alpha, self.activation.beta, kinks, damping, *arrays,
         )  # fmt: skip
@@ -84,7 +95,7 @@ class Layout:
 _NO_RULE = (np.zeros((0, 1)), np.zeros(0))
 
 
-def _stacked(arrays: Sequence[NDArray[Any]], fill: float) -> NDArray[Any]:
+def _stacked(arrays: Sequence[NDArray[Number]], fill: float) -> NDArray[Number]:
     """Arrays of different lengths as one, short ones padded with `fill`."""
     shape = [max(a.shape[axis] for a in arrays) for axis in range(arrays[0].ndim)]
     result = np.full((len(arrays), *shape), fill, dtype=arrays[0].dtype)
@@ -101,10 +112,11 @@ class Form:
     relation: LatentRelation
     units: Indices  # (units, 3): positions of z, r, q
     readout: Array
-    coefficients: tuple[Any, ...]  # symbolic p0, p1, p2, c1, c2
+    coefficients: tuple[sympy.Expr, ...]  # p0, p1, p2, c1, c2
 
     @property
-    def bends(self) -> Indices:
+    def activation_derivatives(self) -> Indices:
+        """(functional of z, order k) of every g^(k)(z) that a general relation and its slopes read."""
         keys = [(of, order) for of, order, _ in self.relation.all_bends.values()]
         return np.array(keys if self.kind == GENERAL else [], np.int64).reshape(-1, 2)
 
@@ -113,11 +125,7 @@ class Form:
         return len(self.relation.parameters) + len(self.relation.coordinates)
 
 
-def is_equation(group: FactorGroup) -> bool:
-    return group.name.startswith("equation")
-
-
-def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
+def lay_out(model: BlockModel, equations_use_belief: bool, floor: float) -> Layout:
     groups = model.groups
     forms = tuple(_form(model, group) for group in groups)
     most = max(len(form.relation.inputs) for form in forms)
@@ -141,8 +149,8 @@ def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
     coefficients, constants = _numbers(groups, forms)
     return Layout(
         groups, forms, group_of,
-        np.array([equations_use_belief and is_equation(group) for group in groups]),
-        np.array([floor if is_equation(group) else 0.0 for group in groups]),
+        np.array([equations_use_belief and group.statement.is_equation for group in groups]),
+        np.array([floor if group.statement.is_equation else 0.0 for group in groups]),
         design, starts, offsets, lengths, blocks, np.array([len(t) for t in touched]),
         np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64), int(sizes.sum()),
         np.concatenate([group.target for group in groups]), np.concatenate([group.sigma for group in groups]) ** 2,
@@ -150,12 +158,14 @@ def lay_out(model: Model, equations_use_belief: bool, floor: float) -> Layout:
     )  # fmt: skip
 
 
-def _activation(model: Model) -> PiecewiseExponential:
-    """The one bent activation of the model; the kernel has room for a single pair of constants."""
-    bent = {f.activation for f in model.representation.forms.values() if isinstance(f.activation, PiecewiseExponential)}
-    if len(bent) > 1:
-        raise expected("one activation for all fields in mean-field", f"{len(bent)}", "method='joint'")
-    return next(iter(bent), PiecewiseExponential())
+def _activation(model: BlockModel) -> PiecewiseExponential:
+    """The one nonlinear activation of the model; the kernel has room for a single pair of constants."""
+    found = {
+        f.activation for f in model.representation.forms.values() if isinstance(f.activation, PiecewiseExponential)
+    }
+    if len(found) > 1:
+        raise expected("one activation for all fields in mean-field", f"{len(found)}", "method='joint'")
+    return next(iter(found), PiecewiseExponential())
 
 
 def _design(groups: Sequence[FactorGroup]) -> tuple[Array, list[list[int]]]:
@@ -180,7 +190,7 @@ def _design(groups: Sequence[FactorGroup]) -> tuple[Array, list[list[int]]]:
     return design, starts
 
 
-def _form(model: Model, group: FactorGroup) -> Form:
+def _form(model: BlockModel, group: FactorGroup) -> Form:
     relation = group.relation
     nothing = np.full((1, 3), -1, np.int64), np.zeros(1)
     if relation.is_linear:
@@ -188,7 +198,7 @@ def _form(model: Model, group: FactorGroup) -> Form:
     return _semilinear(model, relation) or Form(GENERAL, relation, *nothing, ())
 
 
-def _semilinear(model: Model, relation: LatentRelation) -> Form | None:
+def _semilinear(model: BlockModel, relation: LatentRelation) -> Form | None:
     """Match the closed form by the monomials of the relation; None if it is something else."""
     import sympy
 
@@ -203,20 +213,20 @@ def _semilinear(model: Model, relation: LatentRelation) -> Form | None:
     roles = np.full((len(units), 3), -1, np.int64)
     roles[:, 0] = units
     symbols = (*relation.inputs, *relation.bends)
-    found: dict[str, list[Any]] = {"p0": [], "p1": [], "p2": [], "c1": [], "c2": []}
+    found: dict[str, list[sympy.Expr]] = {"p0": [], "p1": [], "p2": [], "c1": [], "c2": []}
     try:
         terms = sympy.Poly(sympy.expand(relation.expression), *symbols).terms()
     except sympy.PolynomialError:
         return None
     for powers, coefficient in terms:
         present = {symbols[i]: power for i, power in enumerate(powers) if power}
-        bends = [
+        derivatives = [
             (units.index(relation.bends[s][0]), relation.bends[s][1], p)
             for s, p in present.items()
             if s in relation.bends
         ]
         inputs = [(relation.inputs.index(s), p) for s, p in present.items() if s not in relation.bends]
-        match (sorted(bends), inputs):
+        match (sorted(derivatives), inputs):
             case ([], []):
                 found["p0"].append(coefficient)
             case ([(h, 0, 1)], []):
@@ -264,11 +274,11 @@ def _rows(tables: Sequence[Array]) -> Array:
     return np.concatenate([np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables])
 
 
-def _compiled(forms: Sequence[Form]) -> Any:
+def _compiled(forms: Sequence[Form]) -> CompiledRelation:
     """One C-callable relation(group, arguments, outputs) for all general groups of the model."""
     from numba import cfunc, njit
 
-    def chained(remaining: list[tuple[int, Callable[..., Any]]]) -> Callable[..., Any]:
+    def chained(remaining: list[tuple[int, Callable[[Array], Sequence[float]]]]) -> CompiledRelation:
         if not remaining:
             return njit(lambda group, arguments, outputs: None)
         index, function = remaining[0]

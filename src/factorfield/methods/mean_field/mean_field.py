@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
 from factorfield.methods.continuation import stages
+from factorfield.methods.kinds import as_it_is, taken
 from factorfield.methods.mean_field.layout import Layout, lay_out
 from factorfield.model.activation import Variant
-from factorfield.model.model import Model, observation_noise
-from factorfield.posterior.base import GaussianPosterior
+from factorfield.model.block import block_model
+from factorfield.model.model import BlockModel, Model
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
@@ -51,6 +53,8 @@ class MeanField:
     seed: int = 0
 
     name = "mean-field"
+    model_for = staticmethod(block_model)
+    refine = staticmethod(as_it_is)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.damping < 1.0:
@@ -66,15 +70,18 @@ class MeanField:
                 raise expected(f"one of {', '.join(map(str, options))}", value, f"{options[-1]!r}")
 
     def run(self, model: Model, progress: Progress | None = None) -> Solution:
+        return self._run(taken(model, BlockModel, self.name), progress)
+
+    def _run(self, model: BlockModel, progress: Progress | None) -> Solution:
         begin = time.perf_counter()
-        settings = self._settings(model)
+        method = self.resolved(model)
         if progress is not None:
             progress("laying out the factors (the first run on a machine compiles for some seconds)", 0.0)
-        layout = lay_out(model, settings["residual_input"] == "belief", settings["coefficient_floor"])
+        layout = lay_out(model, method.residual_input == "belief", method.floor or 0.0)
         messages = Messages.start(model, layout)
         rng = np.random.default_rng(self.seed)
-        trace: dict[str, Any] = {"max_kl": [], "rejected": 0, "passes": []}
-        kinks = settings["variant"] == "exact"
+        trace = Trace()
+        kinks = method.variant == "exact"
         status = Status("converged")
         passes = self._stages(model, layout)
         for index, (stage_model, chosen) in enumerate(passes):
@@ -92,26 +99,30 @@ class MeanField:
         posterior = GaussianPosterior(
             model.problem,
             model.representation,
-            observation_noise(model),
+            model.noise,
             messages.mean.copy(),
             np.sqrt(messages.variance),
         )
-        return Solution(posterior, status, trace, timings, {**model.settings, **settings, "method": self.name})
-
-    def _settings(self, model: Model) -> dict[str, Any]:
-        own = model.settings
-        belief = self.residual_input or own.get("residual_input", "cavity")
-        floor = own.get("coefficient_floor", 0.0) if self.floor is None else self.floor
-        return {
-            "residual_input": belief,
-            "variant": self.variant or own.get("variant", "exact"),
-            "coefficient_floor": floor if belief == "belief" else 0.0,
-            "continuation": own.get("continuation") if self.continuation is None else (self.continuation or None),
-            "schedule": self.schedule, "epochs": self.epochs, "tolerance": self.tolerance, "damping": self.damping,
-            "method_seed": self.seed,
+        settings = {
+            **model.settings, "residual_input": method.residual_input, "variant": method.variant,
+            "coefficient_floor": method.floor, "continuation": method.continuation or None, "schedule": self.schedule,
+            "epochs": self.epochs, "tolerance": self.tolerance, "damping": self.damping, "method_seed": self.seed,
+            "method": self.name,
         }  # fmt: skip
+        return Solution(posterior, status, asdict(trace), timings, settings, model=model, advice=model.advice)
 
-    def _stages(self, model: Model, layout: Layout) -> list[tuple[Model, NDArray[np.int64]]]:
+    def resolved(self, model: BlockModel) -> MeanField:
+        """The same settings with the model's choices in place of None."""
+        own = model.settings
+        moments = self.residual_input or cast(Input, own.get("residual_input", "cavity"))
+        floor = cast(float, own.get("coefficient_floor", 0.0)) if self.floor is None else self.floor
+        return replace(
+            self, residual_input=moments, variant=self.variant or cast(Variant, own.get("variant", "exact")),
+            continuation=(model.continuation if self.continuation is None else self.continuation) or "",
+            floor=floor if moments == "belief" else 0.0,
+        )  # fmt: skip
+
+    def _stages(self, model: BlockModel, layout: Layout) -> list[tuple[BlockModel, NDArray[np.int64]]]:
         """(model, factors to visit) of each pass."""
         data, equation = layout.factors(False), layout.factors(True)
         parts = {
@@ -124,29 +135,38 @@ class MeanField:
 
     def _pass(
         self, layout: Layout, messages: Messages, chosen: NDArray[np.int64], rng: np.random.Generator, kinks: bool,
-        trace: dict[str, Any], progress: Callable[[int, float], None],
+        trace: Trace, progress: Callable[[int, float], None],
     ) -> Status:  # fmt: skip
         for epoch in range(1, self.epochs + 1):
             kl, rejected = layout.sweep(rng.permutation(chosen), messages.arrays, kinks, self.damping)
-            trace["max_kl"].append(kl)
-            trace["rejected"] += rejected
+            trace.max_kl.append(kl)
+            trace.rejected += rejected
             progress(epoch, kl)
             if not np.isfinite(kl) or not np.all(np.isfinite(messages.mean)) or not np.all(messages.variance > 0.0):
-                trace["passes"].append(epoch)
+                trace.passes.append(epoch)
                 return Status(
                     "diverged",
                     f"messages lost their meaning in epoch {epoch} (max KL {kl:.3g}): try damping=0.5, "
                     "residual_input='cavity', or method='joint'",
                 )
             if kl < self.tolerance:
-                trace["passes"].append(epoch)
+                trace.passes.append(epoch)
                 return Status("converged", f"max KL {kl:.2g} after {epoch} epochs, below {self.tolerance:g}")
-        trace["passes"].append(self.epochs)
+        trace.passes.append(self.epochs)
         return Status(
             "max-iterations",
-            f"{self.epochs} epochs with max KL {trace['max_kl'][-1]:.2g}, not below {self.tolerance:g}: usable; "
+            f"{self.epochs} epochs with max KL {trace.max_kl[-1]:.2g}, not below {self.tolerance:g}: usable; "
             "more epochs, or method='joint', would settle it",
         )
+
+
+@dataclass
+class Trace:
+    """The largest KL of each epoch, how many messages were rejected in all, and the epochs of each pass."""
+
+    max_kl: list[float] = field(default_factory=list)
+    rejected: int = 0
+    passes: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +181,7 @@ class Messages:
     own_shift: Array
 
     @staticmethod
-    def start(model: Model, layout: Layout) -> Messages:
+    def start(model: BlockModel, layout: Layout) -> Messages:
         """Beliefs at the prior, every message uniform."""
         prior = model.prior
         zeros = np.zeros(layout.message_size), np.zeros(layout.message_size)

@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from factorfield.errors import expected
 from factorfield.files.atomic import complete
+from factorfield.files.results import check_writable
 from factorfield.problem.coefficients import Table
 from factorfield.problem.domain import Periodic
 from factorfield.problem.problem import Problem
@@ -28,7 +29,7 @@ from factorfield.show.formula import mathml, mathml_symbol, vanishing
 from factorfield.show.report.conditions import conditions, rounded, unexplained
 from factorfield.show.report.data import frame_count, page_data
 from factorfield.show.views import View, calibration, view
-from factorfield.solution import Solution, check_writable
+from factorfield.solution import Solution
 from factorfield.version import __version__
 
 MEANING = {  # of solution.settings: what was chosen, and from what
@@ -83,7 +84,7 @@ def page(solution: Solution) -> str:
         solution=solution, problem=solution.problem, shown=shown,
         title=solution.problem.name or "Untitled problem",
         status=solution.status, headline=STATUS[solution.status],
-        warnings=[*unexplained(stated, solution.advice), *(solution.warnings or ())],
+        warnings=[*unexplained(stated, solution.advice or ()), *(solution.warnings or ())],
         meanings=_meanings(solution.problem), conditions=stated, spread=_spread(shown),
         coefficients=_coefficients(solution), calibration=calibration(shown),
         settings=_settings(solution), work=_work(solution),

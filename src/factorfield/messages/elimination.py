@@ -1,0 +1,171 @@
+"""Elimination of a block, in square-root form: its inner weights given its interface, and what it says about that.
+
+A block's weights are its interface s and the inner weights v that nobody outside reads. All its linearised factors,
+whitened, and the prior of v are rows [J_v J_s | r]; one QR puts them as
+    v = offset + slope s + noise,        R s = r +- 1
+- the block's content, whatever arrives from outside. A time window's interface is the state at its start; the state at
+its end is s' = F s + f + G eta, eta ~ N(0, I), and the part of the noise that the end does not see stays interior.
+Messages along a path of blocks (path.py) then cost only QRs of the size of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.sparse import csgraph
+
+from factorfield.messages.square_root import Message
+from factorfield.messages.triangular import inverse_triangular, triangle
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Component = tuple[Indices, Indices, Array, Array]  # positions in inner weights and state, rows over both, targets
+NEGLIGIBLE_PRIOR = 1e6  # factors that say this many times more than the prior leave it nothing to say
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """v = offset + slope s + root noise given the interface s, and `remainder` = rows and target about s alone."""
+
+    slope: Array
+    offset: Array
+    root: Array
+    remainder: Array
+
+
+def eliminate(rows: Array, target: Array, prior_std: Array) -> Elimination:
+    """Eliminate the first len(prior_std) columns of whitened factors rows (v, s) = target +- 1; v has mean zero."""
+    few, size = len(prior_std), rows.shape[1]
+    upper = triangle(np.column_stack([rows, target]))
+    determined = len(upper) >= few and np.all(np.abs(np.diag(upper)[:few]) * prior_std > NEGLIGIBLE_PRIOR)
+    if not determined:  # the prior is felt; elsewhere it would vanish in rounding
+        prior = np.zeros((few, size + 1))
+        prior[np.arange(few), np.arange(few)] = 1.0 / prior_std
+        upper = triangle(np.vstack([upper, prior]))
+    root = inverse_triangular(upper[:few, :few])
+    return Elimination(-root @ upper[:few, few:-1], root @ upper[:few, -1], root, upper[few:size, few:])
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseBlock:
+    """One block of the interior noise: `root` with the directions that the end sees taken out.
+
+    Kept as its two factors because the root is a triangle, which a file holds in half the space.
+    """
+
+    where: Indices  # rows and columns of the whole
+    root: Array
+    directions: Array  # orthonormal columns; none leave the root as it is
+
+    @property
+    def block(self) -> Array:
+        return self.root - (self.root @ self.directions) @ self.directions.T
+
+
+@dataclass(frozen=True, eq=False)
+class InteriorNoise:
+    """A square matrix that is zero outside blocks, each on its own set of rows and columns."""
+
+    size: int
+    parts: tuple[NoiseBlock, ...]
+
+    def __matmul__(self, vector: Array) -> Array:
+        result = np.zeros(self.size)
+        for part in self.parts:
+            own = vector[part.where]
+            result[part.where] = part.root @ (own - part.directions @ (part.directions.T @ own))
+        return result
+
+    def dense(self) -> Array:
+        result = np.zeros((self.size, self.size))
+        for part in self.parts:
+            result[np.ix_(part.where, part.where)] = part.block
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A window after elimination: v = offset + slope s + interior + end_noise eta, its message, and the way to its end.
+
+    The end's state is s' = transition s + shift + noise_root eta.
+    """
+
+    slope: Array  # (inner, state)
+    offset: Array  # (inner,)
+    interior: InteriorNoise  # (inner, inner): noise that the end does not see
+    end_noise: Array  # (inner, state): noise that it does, through eta
+    message: Message
+    transition: Array  # F
+    shift: Array  # f
+    noise_root: Array  # G
+
+
+def segment(rows: Array, target: Array, inner: Indices, state: Indices, prior_std: Array, end: Array) -> Segment:
+    """From whitened factors rows w = target +- 1, the prior sds of w[inner], and the end's state = end w."""
+    moving = np.ones(rows.shape[1], bool)
+    moving[state] = False
+    within = np.any((rows != 0.0) & moving, axis=1)  # initial labels speak of the state alone: a small QR of their own
+    outer = Message(rows[~within][:, state], target[~within])
+    if not within.all():
+        rows, target = rows[within], target[within]
+    parts = (
+        (v, s, rows[np.ix_(chosen, np.concatenate([inner[v], state[s]]))], target[chosen])
+        for v, s, chosen in components(rows, end, inner, state)
+    )
+    return assembled(parts, outer, inner, state, prior_std, end)
+
+
+def assembled(
+    parts: Iterable[Component], outer: Message, inner: Indices, state: Indices, prior_std: Array, end: Array
+) -> Segment:
+    """From factors in components that share no weight, and what is said about the state alone."""
+    count, width = len(inner), len(state)
+    slope, offset, end_noise = np.zeros((count, width)), np.zeros(count), np.zeros((count, width))
+    transition, noise_root = np.zeros((width, width)), np.zeros((width, width))
+    about_state, interior = [np.column_stack([outer.rows, outer.target])], []
+    for v, s, rows, target in parts:
+        found = eliminate(rows, target, prior_std[v])
+        slope[np.ix_(v, s)], offset[v] = found.slope, found.offset
+        message = np.zeros((len(found.remainder), width + 1))
+        message[:, np.append(s, width)] = found.remainder
+        about_state.append(message)
+        to_end = end[s][:, inner[v]]
+        transition[np.ix_(s, s)] = end[s][:, state[s]] + to_end @ found.slope
+        seen = to_end @ found.root  # (s, v) = corner' directions', directions with orthonormal columns
+        directions, corner = linalg.qr(seen.T, mode="economic", check_finite=False) if len(v) else (seen.T, seen)
+        noise_root[np.ix_(s, s[: len(corner)])] = corner.T if len(v) else 0.0
+        end_noise[np.ix_(v, s[: directions.shape[1]])] = found.root @ directions
+        # in the order of a file's numbers: products of what was stored and loaded then round alike
+        interior.append(NoiseBlock(v, np.ascontiguousarray(found.root), np.ascontiguousarray(directions)))
+    reduced = triangle(np.vstack(about_state))[:width]
+    return Segment(
+        slope, offset, InteriorNoise(count, tuple(interior)), end_noise, Message(reduced[:, :-1], reduced[:, -1]),
+        transition, end[:, inner] @ offset, noise_root,
+    )  # fmt: skip
+
+
+def components(rows: Array, end: Array, inner: Indices, state: Indices) -> list[tuple[Indices, Indices, Indices]]:
+    """Sets of weights that no factor joins, as positions in `inner` and `state`, with the factors that read them.
+
+    The waves of a linear equation with constant coefficients do not mix, and seen through the modes that the basis
+    holds (model/projection.py) each frequency has factors of its own: a small QR each, with the same result.
+    """
+    size = np.abs(rows)
+    linked = size > 1e-12 * size.max(axis=1, initial=0.0, keepdims=True)
+    if np.count_nonzero(linked) > 0.5 * linked.size:
+        return [(np.arange(len(inner)), np.arange(len(state)), np.arange(len(rows)))]
+    # most rows read the same weights as others: a graph of the distinct patterns is far smaller
+    _, first, kind = np.unique(np.packbits(linked, axis=1), axis=0, return_index=True, return_inverse=True)
+    pattern = sparse.csr_matrix(np.vstack([linked[first], end != 0.0]))
+    joint = sparse.bmat([[None, pattern], [pattern.T, None]])
+    _, label = csgraph.connected_components(joint, directed=False)
+    of_rows, of_inner = label[kind.ravel()], label[pattern.shape[0] + inner]
+    of_state = label[pattern.shape[0] + state]
+    return [
+        (np.flatnonzero(of_inner == number), np.flatnonzero(of_state == number), np.flatnonzero(of_rows == number))
+        for number in np.unique(np.concatenate([of_inner, of_state]))
+    ]

@@ -1,0 +1,221 @@
+"""One window: its factors eliminated to a message about its state and a way to its end; nonlinear ones by Gauss-Newton.
+
+Windows of equal length of a linear equation without explicit time share one factorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.errors import ProblemError
+from factorfield.messages.elimination import Segment, assembled, segment
+from factorfield.messages.square_root import Belief, Message
+from factorfield.model.factors import FactorGroup, whitened_rows
+from factorfield.model.window_factors import WindowFactors, length_of
+from factorfield.model.windowed import WindowModel, is_standing
+
+Array = NDArray[np.float64]
+ARRIVED = 1e-3  # nats: a step that gains less has arrived
+SHORTEST_STEP = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A solved window: the filtered belief about its state, its elimination, and the weights it is linearised at."""
+
+    start: Belief
+    link: Segment
+    weights: Array
+    groups: list[FactorGroup]
+
+
+class WindowSolver:
+    """Solves windows of one model, each given the belief that arrives at its start."""
+
+    def __init__(self, model: WindowModel, most_iterations: int) -> None:
+        self.model, self.most_iterations = model, most_iterations
+        self.factors = WindowFactors(model)
+        self.state, self.inner = model.layout
+        self.order = np.concatenate([self.state, self.inner])
+        self.inner_std = model.prior.std[self.inner]
+        self.iterations = self.factorisations = 0
+        self._by_length: dict[float, Segment] = {}
+
+    def solve(self, arrival: Belief, lower: float, upper: float, first: bool) -> Window:
+        groups = self.factors.own(lower, upper, first)
+        if not self.model.traits.separable:  # separable ones share the equation's part, which has no rows then
+            groups = [*self.factors.standing(lower, upper), *groups]
+        if not self.model.traits.linear:
+            return self._newton(arrival, groups, lower, upper)
+        return self.passed(arrival, self._linear_segment(groups, lower, upper), groups)
+
+    def passed(self, arrival: Belief, link: Segment, groups: list[FactorGroup]) -> Window:
+        """The window of a linear problem whose elimination is known."""
+        start = arrival * link.message
+        return Window(start, link, self.weights(start, link), groups)
+
+    def weights(self, start: Belief, link: Segment) -> Array:
+        return self.in_order(np.concatenate([start.mean, link.offset + link.slope @ start.mean]))
+
+    def in_order(self, values: Array) -> Array:
+        """Weights in the representation's order, from those of the state followed by the inner ones."""
+        weights = np.empty_like(values)
+        weights[self.order] = values
+        return weights
+
+    # -- elimination
+
+    def eliminate(self, groups: Sequence[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
+        """Factors linearised at `weights`, inner weights eliminated."""
+        rows, target = whitened_rows(groups, weights)
+        self.factorisations += 1
+        return segment(rows, target, self.inner, self.state, self.inner_std, self.factors.end_map(lower, upper))
+
+    def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
+        """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
+        traits, centre = self.model.traits, np.zeros(len(self.order))
+        if not traits.autonomous:
+            return self.eliminate(groups, centre, lower, upper)
+        rows, target = whitened_rows([g for g in groups if not is_standing(g.statement)], centre)
+        if np.any(rows[:, self.inner] != 0.0):
+            if traits.separable:
+                groups = [*self.factors.standing(lower, upper), *groups]
+            return self.eliminate(groups, centre, lower, upper)
+        length = length_of(lower, upper)
+        if length not in self._by_length:
+            standing = [g for g in groups if is_standing(g.statement)]
+            self._by_length[length] = (
+                self._separable_segment(lower, upper)
+                if traits.separable
+                else self.eliminate(standing, centre, lower, upper)
+            )
+        link = self._by_length[length]
+        return replace(link, message=link.message * Message(rows[:, self.state], target)) if len(rows) else link
+
+    def _separable_segment(self, lower: float, upper: float) -> Segment:
+        """Of an equation whose waves do not mix: each frequency by itself."""
+        self.factorisations += 1
+        place = np.empty(len(self.order), int)
+        place[self.inner], place[self.state] = np.arange(len(self.inner)), np.arange(len(self.state))
+        moving = np.ones(len(self.order), bool)
+        moving[self.state] = False
+        parts = []
+        for weights, rows, target in self.factors.separable(lower, upper):
+            inner_first = np.argsort(~moving[weights], kind="stable")
+            weights, rows = weights[inner_first], rows[:, inner_first]
+            few = int(moving[weights].sum())
+            parts.append((place[weights[:few]], place[weights[few:]], rows, target))
+        nothing, end = Message.nothing(len(self.state)), self.factors.end_map(lower, upper)
+        return assembled(parts, nothing, self.inner, self.state, self.inner_std, end)
+
+    # -- Gauss-Newton
+
+    def _newton(self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float) -> Window:
+        """Gauss-Newton within a window, given what arrives; steps are halved until the log density does not fall.
+
+        `place` is the state in the coordinates where the arriving belief is standard normal.
+        """
+        weights = np.zeros(len(self.order))
+        weights[self.state] = arrival.mean
+        labels = self._about_state(groups, weights)
+        place = arrival.standard(labels).mean  # begin where the labels are, not at the prior
+        weights[self.state] = arrival.mean + arrival.root @ place
+        weights, merit = self._onto_equation(groups, weights, place)
+        if not np.isfinite(merit):
+            raise ProblemError(
+                f"expected a finite density near the data, received none at t = {lower:g} (a function of a field may "
+                "have no value at 0, such as log); try stating where the field starts: ff.Initial('u = 20', sigma=10)"
+            )
+        for _ in range(self.most_iterations):
+            link = self.eliminate(groups, weights, lower, upper)
+            self.iterations += 1
+            standard = arrival.standard(link.message)
+            start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
+            step = self.weights(start, link) - weights, standard.mean - place
+            weights, place, value = self._line_search(groups, weights, place, step, merit)
+            gained, merit = merit - value, value
+            if abs(gained) < ARRIVED:
+                break
+        return Window(start, link, weights, groups)
+
+    def _about_state(self, groups: list[FactorGroup], weights: Array) -> Message:
+        """What linear factors that read the state alone say about it."""
+        labels = [g for g in groups if g.relation.is_linear and not g.statement.is_equation]
+        rows, target = whitened_rows(labels, weights)
+        alone = ~np.any(rows[:, self.inner] != 0.0, axis=1)
+        return Message(rows[alone][:, self.state], target[alone])
+
+    def _onto_equation(self, groups: list[FactorGroup], weights: Array, place: Array) -> tuple[Array, float]:
+        """The mean path from a given state: Newton steps by normal equations, a fraction of a factorisation each.
+
+        Between them the last factor serves again as long as each step gains far less than the one before.
+        """
+        merit = self.merit(groups, weights, place)
+        for _ in range(self.most_iterations):
+            parts = [group.linear_misfit(weights) for group in groups]
+            slopes = np.concatenate([rows[:, self.inner] for _, rows in parts])
+            curvature = slopes.T @ slopes
+            curvature[np.diag_indices_from(curvature)] += self.inner_std**-2.0
+            try:
+                factor = linalg.cho_factor(curvature, overwrite_a=True, check_finite=False)
+            except linalg.LinAlgError:
+                break
+            misfit = np.concatenate([own for own, _ in parts])
+            gained = np.inf
+            while True:
+                gradient = slopes.T @ misfit + weights[self.inner] / self.inner_std**2
+                candidate = weights.copy()
+                candidate[self.inner] -= linalg.cho_solve(factor, gradient, check_finite=False)
+                value = self.merit(groups, candidate, place)
+                if not value < merit:
+                    break
+                before, gained = gained, merit - value
+                weights, merit = candidate, value
+                if gained < ARRIVED:
+                    return weights, merit
+                if gained > 0.1 * before:
+                    break
+                misfit = np.concatenate([group.misfit(weights) for group in groups])
+            if gained == np.inf:
+                break
+        return weights, merit
+
+    def _line_search(
+        self, groups: list[FactorGroup], weights: Array, place: Array, step: tuple[Array, Array], merit: float
+    ) -> tuple[Array, Array, float]:
+        """A step that does not fall back; where the equation bends away from it, back onto the equation first."""
+        length = 1.0
+        while True:
+            new_weights, new_place = weights + length * step[0], place + length * step[1]
+            value = self.merit(groups, new_weights, new_place)
+            if value > 0.5 * merit and abs(merit - value) > ARRIVED:
+                followed, better = self._onto_equation(groups, new_weights, new_place)
+                if better < value:
+                    new_weights, value = followed, better
+            if value <= merit * (1.0 + 1e-12) + 1e-9 or length < SHORTEST_STEP:
+                return new_weights, new_place, value
+            length *= 0.5
+
+    def merit(self, groups: Sequence[FactorGroup], weights: Array, place: Array) -> float:
+        """The negative log density of a window up to a constant; infinite where there is none."""
+        departure = weights[self.inner] / self.inner_std
+        total = 0.5 * float(place @ place) + 0.5 * float(departure @ departure)
+        with np.errstate(all="ignore"):  # a step may leave where a function has a value: that is judged here
+            for group in groups:
+                misfit = group.misfit(weights)
+                total += 0.5 * float(misfit @ misfit)
+        return total if np.isfinite(total) else np.inf
+
+    def path_merit(self, groups: Sequence[list[FactorGroup]], weights_of: Callable[[int], Array]) -> float:
+        """The negative log density of a path of windows up to a constant."""
+        prior, total = self.model.prior_state, 0.0
+        for index, own in enumerate(groups):
+            weights = weights_of(index)
+            away = (weights[self.state] - prior.mean) / np.diagonal(prior.root) if index == 0 else np.zeros(0)
+            total += self.merit(own, weights, away)
+        return total

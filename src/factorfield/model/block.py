@@ -1,0 +1,124 @@
+"""The model of one block: a tensor basis over the whole domain, factors at points of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import ProblemError
+from factorfield.model.activation import Activation, Identity
+from factorfield.model.basis import Tensor, family_for
+from factorfield.model.factors import FactorGroup, build_group
+from factorfield.model.functions import coefficient_parts
+from factorfield.model.model import BlockModel, check_memory
+from factorfield.model.modes import block_modes, checked_counts
+from factorfield.model.priors import block_prior
+from factorfield.model.representation import Representation, field_form
+from factorfield.model.scales import field_scale
+from factorfield.model.sigmas import Sigma, block_sigmas, shown
+from factorfield.problem.consistency import check_orders
+from factorfield.problem.domain import Interval, Points
+from factorfield.problem.problem import Problem
+from factorfield.problem.statement import Statement
+
+Array = NDArray[np.float64]
+
+
+def block_model(
+    problem: Problem,
+    *,
+    modes: Mapping[str, int] | None = None,
+    collocation: Mapping[str, int] | None = None,
+    activation: Activation | None = None,
+    readout: Sequence[float] = (1.0,),
+) -> BlockModel:
+    """One tensor basis over the whole domain, identity ansatz, collocation at twice the features per axis.
+
+    `modes` gives frequencies (periodic axes) or polynomial degrees (intervals); axes left out are chosen from
+    the data and the equation's linear part. `collocation` gives points per axis.
+    """
+    scale = field_scale(problem)
+    given = checked_counts(modes, problem, "modes")
+    chosen, advice = block_modes(problem, given)
+    intervals = {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)}
+    check_orders(problem.statements, intervals)
+    families = {name: family_for(problem.domain[name], chosen[name]) for name in problem.domain.names}
+    sizes = {name: family.size for name, family in families.items()}
+    points = {**{name: 2 * n for name, n in sizes.items()}, **checked_counts(collocation, problem, "collocation")}
+    ansatz = activation or Identity()
+    basis = Tensor(families)
+    parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
+    representation = Representation.build(parts + coefficient_parts(problem))
+    everywhere = int(np.prod([points[name] for name in problem.domain.names]))
+    observed = sum(len(s.target) for s in problem.statements if s.points is not None)
+    check_memory(representation.size, everywhere * len(problem.equations) + observed)
+    sigmas = block_sigmas(problem, scale)
+    groups = tuple(
+        _statement_group(problem, representation, statement, points, sigma)
+        for statement, sigma in zip(problem.statements, sigmas, strict=True)
+    )
+    automatic = tuple(sorted(set(chosen) - set(given))) if ansatz.name == "identity" else ()
+    settings = {
+        "model": "default", "modes": chosen, "automatic": list(automatic), "collocation": points, "scale": scale,
+        "activation": ansatz.name, "sigma": shown(problem, sigmas),
+    }  # fmt: skip
+    model = BlockModel(
+        problem=problem, representation=representation, prior=block_prior(problem, representation, scale, ansatz),
+        sigmas=sigmas, modes=chosen, scale=scale, settings=settings, advice=advice, groups=groups, automatic=automatic,
+    )  # fmt: skip
+    check_collocation(model, {name: n for name, n in points.items() if n < sizes[name]})
+    return model
+
+
+def _statement_group(
+    problem: Problem, representation: Representation, statement: Statement, points: Mapping[str, int], sigma: Sigma
+) -> FactorGroup:
+    where: Points
+    if statement.points is not None:
+        where = statement.points
+    else:
+        face = statement.face or {}
+        axes = {
+            name: [face[name]] if name in face else problem.domain[name].collocation(points[name])
+            for name in problem.domain.names
+        }
+        where = problem.domain.tensor(axes)
+    return build_group(statement, representation, where, sigma.value, problem.constants)
+
+
+
+
+def check_collocation(model: BlockModel, short: Mapping[str, int]) -> None:
+    """Too few points leave modes free that the equation would settle, and they explode: refuse, with the numbers.
+
+    Only axes with fewer points than features (`short`) can lose rank on a tensor grid, so the numerical ranks are
+    compared only then: at the chosen points and at twice the features per axis.
+    """
+    if not short:
+        return
+    domain = model.problem.domain
+    for group, statement in zip(model.groups, model.problem.statements, strict=True):
+        if not statement.is_equation:
+            continue
+        families = model.representation.latents[
+            model.representation.forms[statement.relation.fields[0]].latents[0]
+        ].basis
+        enough = {n: 2 * size for n, size in zip(families.axes, families.shape, strict=True)}
+        points = domain.tensor({n: domain[n].collocation(enough[n]) for n in domain.names})
+        dense = build_group(statement, model.representation, points, 1.0, group.parameters)
+        rank, full = numerical_rank(group, model.size), numerical_rank(dense, model.size)
+        if rank < full:
+            raise ProblemError(
+                f"expected collocation points that settle {full} of the {model.size} weights ({group.name}), received "
+                f"{group.count} points of rank {rank}; try collocation={enough} or fewer modes"
+            )
+
+
+def numerical_rank(group: FactorGroup, size: int) -> int:
+    """Rank of a group's rows, linearised at weights where nothing vanishes by accident."""
+    weights = np.random.default_rng(0).standard_normal(size)
+    _, slopes = group.relation.value_and_gradient(group.project(weights), group.parameters, group.points)
+    values = np.linalg.svd(group.pull_back(slopes, size), compute_uv=False)
+    return int(np.sum(values > 1e-10 * values[0]))

@@ -1,0 +1,179 @@
+"""The factors of one window: equations and walls at collocation points, measurements and instants that fall into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, special
+from scipy.sparse import csgraph
+
+from factorfield.model.factors import FactorGroup, build_group
+from factorfield.model.folding import measured
+from factorfield.model.grid import grid_group
+from factorfield.model.linearisation import linearise
+from factorfield.model.representation import Representation
+from factorfield.model.window import end_map, states_of, window_representation
+from factorfield.model.windowed import WindowModel, is_standing
+from factorfield.problem.domain import TIME, Interval
+from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.statement import Statement
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+def length_of(lower: float, upper: float) -> float:
+    """A window's length up to rounding: what windows that share a factorisation have in common."""
+    return float(f"{upper - lower:.9g}")
+
+
+class WindowFactors:
+    """Builds the factors of windows of one model; those that windows of equal length share are kept."""
+
+    def __init__(self, model: WindowModel) -> None:
+        self.model = model
+        self._standing: dict[tuple[int, float], FactorGroup] = {}
+        self._ends: dict[float, Array] = {}
+
+    def representation(self, lower: float, upper: float) -> Representation:
+        return window_representation(self.model.representation, lower, upper)
+
+    def end_map(self, lower: float, upper: float) -> Array:
+        """The state at the window's end as a linear map of its weights."""
+        length = length_of(lower, upper)
+        if length not in self._ends:
+            self._ends[length] = end_map(self.representation(0.0, upper - lower))
+        return self._ends[length]
+
+    def standing(self, lower: float, upper: float) -> list[FactorGroup]:
+        """Factors that every window has: equations and walls. Without explicit time they depend on its length only."""
+        groups = []
+        for number, statement in enumerate(self.model.problem.statements):
+            known = (number, length_of(lower, upper))
+            if not is_standing(statement):
+                continue
+            group = self._standing.get(known) or self._gridded(number, lower, upper)
+            groups.append(group)
+            if self.model.traits.autonomous:
+                self._standing[known] = group
+        return groups
+
+    def own(self, lower: float, upper: float, first: bool) -> list[FactorGroup]:
+        """What distinguishes a window: measurements and instants that fall into it, and how it starts."""
+        problem = self.model.problem
+        representation = self.representation(lower, upper)
+        groups: list[FactorGroup] = []
+        for number, (statement, sigma) in enumerate(zip(problem.statements, self.model.sigmas, strict=True)):
+            if is_standing(statement) or not speaks_within(statement, lower, upper, first):
+                continue
+            if statement.points is None:
+                groups.append(self._gridded(number, lower, upper))
+                continue
+            t = statement.points[TIME]
+            inside = np.flatnonzero((t <= upper) & ((t > lower) | first))
+            groups += measured(statement, representation, inside, lower, sigma.value, problem.constants)
+        for statement in self.model.held_at_start if first else ():
+            axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
+            where = problem.domain.tensor({**self.model.space.points, **axes})
+            sigma_there = 1.0 if statement.sigma is None else statement.sigma
+            groups.append(build_group(statement, representation, where, sigma_there, problem.constants))
+        return groups
+
+    def _gridded(self, number: int, lower: float, upper: float) -> FactorGroup:
+        """An equation or a face at collocation points."""
+        problem, space = self.model.problem, self.model.space
+        statement, sigma = problem.statements[number], self.model.sigmas[number].value
+        representation = self.representation(lower, upper)
+        axes = {TIME: self._instants(statement, lower, upper), **space.points}
+        axes |= {name: np.array([at]) for name, at in (statement.face or {}).items()}
+        where = problem.domain.tensor(axes)
+        if statement.name in space.projections:
+            through = space.projections[statement.name]
+            return grid_group(statement, representation, axes, where, sigma, problem.constants, through)
+        return build_group(statement, representation, where, sigma, problem.constants)
+
+    def _instants(self, statement: Statement, lower: float, upper: float) -> Array:
+        """When an equation or a wall is asked to hold in a window: as often as it has polynomials to settle.
+
+        Then it can be met exactly, whatever the state at the start: asked more often it would bend the start where
+        the window is too long. Radau's points, the last at the end: stiff decays are damped, as in the implicit
+        Runge-Kutta methods of that name. With second derivatives in time the same points let fast waves in space
+        explode, and without any the state at the start is to be settled too: both are asked more often than needed.
+        """
+        latents = self.model.representation.latents
+        size = next(iter(latents.values())).basis.families[TIME].size
+        order = statement.relation.order(TIME)
+        if statement.face is not None:
+            order = max(states_of(latents[jet.field]) for jet in statement.relation.jets.values())
+        exactly = order == 1 or (order > 1 and not self.model.problem.domain.space)
+        return _radau(size - order, lower, upper) if exactly else Interval(lower, upper).collocation(size + 2)
+
+    def separable(self, lower: float, upper: float) -> Iterator[tuple[Indices, Array, Array]]:
+        """The equations' whitened rows where waves do not mix: (weights, rows, targets), frequency by frequency.
+
+        What `standing` and whitened_rows give, without ever building the rows of all frequencies: on a tensor grid
+        they are Kronecker products of features in time and of projected features in space.
+        """
+        projection = next(iter(self.model.space.projections.values()))
+        representation = self.representation(lower, upper)
+        terms, levels = self._separable_terms(representation, projection, lower, upper)
+        linked = sum(np.abs(space) > 1e-12 * np.abs(space).max() for *_, space in terms)
+        _, label = csgraph.connected_components(sparse.csr_matrix(linked), directed=False)
+        ones = projection.sum(axis=1)
+        for number in range(label.max() + 1):
+            modes = np.flatnonzero(label == number)
+            weights = np.zeros(0, int)
+            columns: dict[str, slice] = {}
+            for name, latent in representation.latents.items():
+                powers = np.arange(latent.basis.families[TIME].size)[:, None] * len(projection)
+                columns[name] = slice(len(weights), len(weights) + powers.size * len(modes))
+                weights = np.concatenate([weights, (latent.start + powers + modes).ravel()])
+            ends = len(modes) * np.cumsum([0, *map(len, levels)])
+            rows = np.zeros((ends[-1], len(weights)))
+            for equation, name, in_time, space in terms:
+                place = slice(ends[equation], ends[equation + 1])
+                rows[place, columns[name]] += np.kron(in_time, space[np.ix_(modes, modes)])
+            target = np.concatenate([np.kron(level, ones[modes]) for level in levels])
+            yield weights, rows, target
+
+    def _separable_terms(
+        self, representation: Representation, projection: Array, lower: float, upper: float
+    ) -> tuple[list[tuple[int, str, Array, Array]], list[Array]]:
+        """(equation, latent, features in time, in space) of every term; each equation's level by instant."""
+        problem = self.model.problem
+        terms: list[tuple[int, str, Array, Array]] = []
+        levels: list[Array] = []
+        for statement, sigma in zip(problem.statements, self.model.sigmas, strict=True):
+            if not statement.is_equation:
+                continue
+            grid = {TIME: self._instants(statement, lower, upper), **self.model.space.points}
+            relation = representation.read(statement.relation)
+            line = linearise(relation, np.zeros((1, len(relation.functionals))), None, problem.constants, {})
+            for slope, functional in zip(line.slopes[0], relation.functionals, strict=True):
+                for orders, coefficient in functional.terms:
+                    factor = float(np.ravel(evaluate_coefficient(coefficient, problem.constants, {}))[0])
+                    in_time, *in_space = representation.latents[functional.latent].basis.matrices(grid, orders)
+                    space: Array = np.ones((1, 1))
+                    for features in in_space:
+                        space = np.asarray(np.kron(space, features), float)
+                    size = factor * slope / sigma.value
+                    terms.append((len(levels), functional.latent, size * in_time, projection @ space))
+            level = float(statement.target[0] - line.value[0]) / float(sigma.value)
+            levels.append(np.full(len(grid[TIME]), level))
+        return terms, levels
+
+
+def speaks_within(statement: Statement, lower: float, upper: float, first: bool) -> bool:
+    """Does a measurement, or a condition at one instant, fall into a window (the first one holds its start)?"""
+    if statement.points is not None:
+        t = statement.points[TIME]
+        return bool(np.any((t <= upper) & ((t > lower) | first)))
+    at = (statement.face or {}).get(TIME)
+    return at is None or lower < at <= upper or (first and at <= lower)
+
+
+def _radau(count: int, lower: float, upper: float) -> Array:
+    interior, _ = special.roots_jacobi(count - 1, 1.0, 0.0)
+    return lower + 0.5 * (upper - lower) * (1.0 + np.append(interior, 1.0))

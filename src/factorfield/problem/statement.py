@@ -1,0 +1,59 @@
+"""Statements: everything that is known about the fields, checked and in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.problem.noise import Noise
+from factorfield.problem.relation import Jet, Relation
+from factorfield.problem.stencil import Stencil, part_of
+
+Array = NDArray[np.float64]
+Kind = Literal["equation", "initial", "boundary", "observation"]
+Sigma = float | Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere.
+
+    With a `stencil` it is not the relation at a point but a weighted sum of it at points around (stencil.py).
+    Its name is unique in its problem.
+    """
+
+    name: str
+    kind: Kind
+    relation: Relation
+    points: Mapping[str, Array] | None = None
+    face: Mapping[str, float] | None = None
+    target: Array = field(default_factory=lambda: np.zeros(1))
+    sigma: Sigma = None
+    noise: Noise | None = None  # None: Gaussian
+    stencil: Stencil = ()
+
+    @property
+    def is_equation(self) -> bool:
+        return self.kind == "equation"
+
+    @property
+    def is_direct(self) -> bool:
+        """Is it a measurement of a field itself?"""
+        return self.kind == "observation" and self.relation.expression in self.relation.jets and not self.jet.orders
+
+    @property
+    def jet(self) -> Jet:
+        """The first derivative that it reads: the only one, where it reads one."""
+        return next(iter(self.relation.jets.values()))
+
+    def part(self, chosen: NDArray[np.int64]) -> Statement:
+        """Some of the measurements."""
+        assert self.points is not None
+        points = {name: x[chosen] for name, x in self.points.items()}
+        sigma = self.sigma[chosen] if isinstance(self.sigma, np.ndarray) else self.sigma
+        stencil = part_of(self.stencil, chosen)
+        return replace(self, points=points, target=self.target[chosen], sigma=sigma, stencil=stencil)

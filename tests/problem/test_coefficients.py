@@ -1,0 +1,39 @@
+"""Coefficients that are no plain number: unknowns with priors, tables of values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import factorfield as ff
+
+ENDS = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+LINE = {"x": ff.Interval(0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"x": [0, 1], "value": [1.0, 2.0, 3.0]}, "one value per point"),
+        ({"x": [0.2, 1], "value": [1.0, 2.0]}, "covers x from 0 to 1"),
+        ({"x": [1, 0], "value": [1.0, 2.0]}, "increasing x"),
+        ({"x": [0, 1], "value": [1.0, np.nan]}, "finite"),
+        ({"y": [0, 1], "value": [1.0, 2.0]}, "some of the axes x"),
+        ({"x": [0, 1], "value": ["a", "b"]}, "numbers in a table"),
+    ],
+)
+def test_bad_tables_are_refused(columns: dict[str, list[float]], words: str) -> None:
+    with pytest.raises(ff.ProblemError, match=words):
+        ff.Problem("u_xx + f = 0", LINE, {"f": ff.Table(**columns)}, ENDS)  # type: ignore[arg-type]
+
+
+def test_a_positive_table_whose_curve_is_negative_is_refused() -> None:
+    table = ff.Table(x=[0, 0.25, 0.5, 0.75, 1], value=[0.1, 0.1, 0.5, 0.5, 0.5])
+    with pytest.raises(ff.ProblemError, match=r"a curve that falls to -0\.0\d+ at x = 0\.1.*more values"):
+        ff.Problem("D*u_xx + D_x*u_x = 1", LINE, {"D": table}, ENDS)
+
+
+@pytest.mark.parametrize("arguments", [(1.0, 0.0), (np.nan, 1.0), (-1.0, 0.5, True)])
+def test_malformed_unknowns_are_refused(arguments: tuple[float, ...]) -> None:
+    with pytest.raises(ff.ProblemError):
+        ff.Unknown(*arguments)  # type: ignore[arg-type]
