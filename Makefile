@@ -1,9 +1,10 @@
-# Two commands for a newcomer: `make solve` and `make test`; `make docs` builds the pages. All set up .venv by themselves.
+# Two commands for a newcomer: `make solve` and `make test`; `make docs` builds the pages, `make check-long` runs the
+# longer studies. All set up .venv by themselves.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: solve test docs setup clean
+.PHONY: solve test check-long docs setup clean
 
 solve: $(VENV)/.installed-run
 	$(BIN)/factorfield solve heat --set nu=0.02 --set noise=0.1 --set labels=48 --set sigma=0.1 --out run.nc --plot run.png
@@ -13,6 +14,9 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+check-long: $(VENV)/.installed-dev  # hours: calibration, intervals, classical fits; a second call resumes
+	$(BIN)/python benchmarks/long.py
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --strict --quiet

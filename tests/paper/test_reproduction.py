@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -21,10 +22,12 @@ from factorfield.paper import store as store_module
 from factorfield.paper.claims import answered
 from factorfield.paper.plan import TARGETS, Scope, checked_targets
 from factorfield.paper.run import Run, execute
-from factorfield.paper.store import Store, process_start
+from factorfield.paper.store import Store
 from factorfield.paper.tables import TABLES, Records, Table
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed: pip install 'factorfield[cluster]'")
+
+import psutil  # comes with distributed
 
 from factorfield.paper.sweep import connected, perform, sweep
 
@@ -90,27 +93,30 @@ def test_records_are_written_once_and_a_corrupt_one_is_set_aside(store: Store) -
     assert {p.suffix for p in (store.folder / "records").iterdir()} <= {".json"}
 
 
-def test_claims_exclude_the_living_and_ignore_the_dead(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_exclude_the_living_and_ignore_the_dead(store: Store) -> None:
     run = short_runs(1)[0]
     with store.claim(run) as mine:
         assert mine
         with store.claim(run) as again:
             assert not again
-    assert not store.claimed(run)
-    path = store.folder / "claims" / f"{run.key}.claim"
-    dead = subprocess.Popen([sys.executable, "-c", "pass"])
-    dead.wait()
-    path.write_text(json.dumps({"host": store_module.platform.node(), "pid": dead.pid, "started": "1"}))
-    assert not store.claimed(run)  # at once: its process is gone
-    path.write_text(json.dumps({"host": store_module.platform.node(), "pid": os.getpid(), "started": "not this one"}))
-    assert not store.claimed(run)  # the number was given to another process
-    path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "started": "1"}))
-    assert store.claimed(run)  # another machine: until it expires
-    os.utime(path, (time.time() - 2 * store_module.EXPIRY,) * 2)
-    assert not store.claimed(run)
-    path.write_text("{")  # killed while claiming
-    assert not store.claimed(run)
-    assert process_start(os.getpid()) is not None
+        with store.claim(replace(run, row=1)) as another:
+            assert another
+    code = (
+        "import sys, json, time; from factorfield.paper.run import Run; from factorfield.paper.store import Store\n"
+        "with Store.open(sys.argv[1]).claim(Run(**json.loads(sys.argv[2]))) as mine: print(mine, flush=True), input()"
+    )
+    command = [sys.executable, "-c", code, str(store.folder), json.dumps(run.spec)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "True\n"
+        with store.claim(run) as mine:
+            assert not mine
+        other.kill()
+        other.wait()
+        with store.claim(run) as mine:
+            assert mine  # at once: its process is gone
+    (store.folder / "claims" / f"{run.key}.claim").write_text('{"host": "elsewhere", "pid": 1}')
+    with store.claim(run) as mine:
+        assert mine  # a file of an earlier version is no lock
 
 
 def test_a_failed_run_is_recorded_with_its_reason_and_retried_on_request(store: Store) -> None:
@@ -155,6 +161,16 @@ if __name__ == "__main__":
 """
 
 
+def claimant(driver: int, store: Store) -> psutil.Process | None:
+    """A worker of this driver in the middle of a run: one that holds a claim's file open."""
+    time.sleep(0.005)
+    for process in psutil.Process(driver).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if any(Path(file.path).parent == store.folder / "claims" for file in process.open_files()):
+                return process
+    return None
+
+
 def test_a_sweep_survives_killed_drivers_and_workers(tmp_path: Path) -> None:
     """40 runs; the driver and a worker are killed three times each while runs are under way."""
     runs = short_runs(40)
@@ -168,18 +184,9 @@ def test_a_sweep_survives_killed_drivers_and_workers(tmp_path: Path) -> None:
         wanted = len(times) + 3
         while driver.poll() is None and len(list((store.folder / "records").glob("*.json"))) < wanted:
             time.sleep(0.02)
-        for _ in range(500):  # a worker in the middle of a run
-            claims = [
-                json.loads(p.read_text() or "{}") for p in (store.folder / "claims").glob("*.claim") if p.exists()
-            ]
-            if claims and "pid" in claims[0]:
-                try:
-                    os.kill(claims[0]["pid"], signal.SIGKILL)
-                    kills["worker"] += 1
-                    break
-                except ProcessLookupError:
-                    continue
-            time.sleep(0.005)
+        at_work = next(filter(None, (claimant(driver.pid, store) for _ in range(500))))
+        at_work.kill()
+        kills["worker"] += 1
         assert driver.poll() is None  # still under way
         driver.send_signal(signal.SIGKILL)
         kills["driver"] += 1
@@ -322,17 +329,17 @@ def small_records() -> Records:
 def test_tables_show_means_beside_the_papers_numbers_and_cut_nothing() -> None:
     records = small_records()
     first = TABLES["table1"](records)[0]
-    ours = next(row for row in first.rows if row[0] == "mean-field")
-    chosen = records.pick(equation="advection", method="mean-field")
-    assert len(chosen) == ours[1] == 4  # no ablation, no timing
-    assert ours[2] == pytest.approx(100 * np.mean([r["results"]["exact"]["rmse"] for r in chosen]))
-    assert 4.89 in ours
+    ours = first.frame.set_index("method").loc["mean-field"]
+    plain = {**records.all[0]["spec"], "physics": None}
+    chosen = [r for r in records.all if {**r["spec"], "physics": None, "row": 0} == plain]
+    assert len(chosen) == ours["runs"] == 4  # no ablation, no timing
+    assert ours["RMSE x1e-2"] == pytest.approx(100 * np.mean([r["results"]["exact"]["rmse"] for r in chosen]))
+    assert ours["paper: RMSE"] == 4.89
     for target, make in TABLES.items():
         for table in make(records):
-            assert table.rows, target
-            assert all(len(row) == len(table.header) for row in table.rows), target
-            assert "..." not in table.text() and table.csv().count("\n") == len(table.rows) + 1
-    assert Table("t", ["a"], [[float("nan")]]).cells() == [["-"]]
+            assert len(table.frame), target
+            assert "..." not in table.text() and table.csv().count("\n") == len(table.frame) + 1
+    assert Table("t", pd.DataFrame({"a": [float("nan")]})).cells() == [["-"]]
 
 
 def test_every_claim_is_answered_from_numbers_or_said_not_to_be_run() -> None:
@@ -365,12 +372,12 @@ def test_the_calibration_suite_counts_coverage_of_known_noise() -> None:
     from factorfield.paper.calibration import Cell, calibrate
 
     table = calibrate(3, [Cell(0.1, 256, True), Cell(0.1, 256, False)], "chain")
-    assert [row[0] for row in table.rows][-2:] == ["pooled, sigma known", "pooled, sigma unknown"]
-    for row in table.rows:
-        shares = row[2:7]
-        assert list(shares) == sorted(shares)
-        assert 75.0 < row[4] <= 100.0  # three draws: a gross check of the 90 % interval
-    assert table.rows[1][9] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
+    frame = table.frame
+    assert list(frame["cell"])[-2:] == ["pooled, sigma known", "pooled, sigma unknown"]
+    shares = frame[["50 %", "80 %", "90 %", "95 %", "99 %"]].to_numpy()
+    assert np.all(np.diff(shares, axis=1) >= 0.0)
+    assert frame["90 %"].between(75.0, 100.0).all()  # three draws: a gross check of the 90 % interval
+    assert frame["noise ratio"][1] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
 
 
 @pytest.mark.parametrize(

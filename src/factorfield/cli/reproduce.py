@@ -103,10 +103,10 @@ def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data
 def _write(wanted: list[str], scope: "Scope", records: object, outcome: "Outcome", out: Path) -> None:
     import shlex
 
-    from factorfield.paper.claims import answered, as_rows
+    from factorfield.paper.claims import answered, as_table
     from factorfield.paper.figures import draw
     from factorfield.paper.page import page
-    from factorfield.paper.tables import TABLES, Records, Table
+    from factorfield.paper.tables import TABLES, Records
 
     assert isinstance(records, Records)
     tables = {target: TABLES[target](records) for target in wanted if target in TABLES}
@@ -117,7 +117,7 @@ def _write(wanted: list[str], scope: "Scope", records: object, outcome: "Outcome
             typer.echo(table.text() + "\n")
     pictures = draw(wanted, records, out)
     claims = [claim for claim in answered(records) if claim.answer != "not run"]
-    typer.echo(Table("claims", ["claim", "answer", "number"], as_rows(claims)).text() + "\n")
+    typer.echo(as_table(claims).text() + "\n")
     notes = [f"{len(outcome.failed)} runs failed: {'; '.join(f'{k}: {v}' for k, v in outcome.failed.items())}"] * bool(
         outcome.failed
     )

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from factorfield.model.model import BlockModel, check_memory
 from factorfield.model.representation import Representation, field_form
 from factorfield.model.scales import field_scale
 from factorfield.model.sigmas import Sigma
-from factorfield.problem.domain import TIME, Periodic, Points
+from factorfield.problem.domain import TIME, Domain, Periodic, Points
 from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import Relation, evaluate_coefficient
 
@@ -40,20 +39,10 @@ COEFFICIENT_FLOOR = 1e-3  # in the paper's scaled units
 
 
 def paper_model(
-    problem: Problem,
-    width: int = 1,
-    *,
-    readout: Sequence[float] | None = None,
-    activation: Activation | None = None,
-    label_noise: float = 0.02,
-    residual_noise: float = 0.05,
-    modes: Mapping[str, int] | None = None,
-    labels: int | None = None,
-    rotation: bool = True,
-    curvature: bool = True,
-    variant: Variant = "paper",
-    seed: int = 0,
-) -> BlockModel:
+    problem: Problem, width: int = 1, *, readout: Sequence[float] | None = None, activation: Activation | None = None,
+    label_noise: float = 0.02, residual_noise: float = 0.05, modes: Mapping[str, int] | None = None,
+    labels: int | None = None, rotation: bool = True, curvature: bool = True, variant: Variant = "paper", seed: int = 0,
+) -> BlockModel:  # fmt: skip
     """The model of the paper for u_t + b u_x and u_t = nu u_xx + rho u (1 - u); others with `modes` given.
 
     label_noise, residual_noise: eps_D and eps_C (the latter in the paper's scaled units).
@@ -62,31 +51,20 @@ def paper_model(
     """
     equation, data, axis = _checked(problem)
     weights = _readout(width, readout)
-    noises = {"label_noise": label_noise, "residual_noise": residual_noise}
-    for name, value in noises.items():
-        if not (np.isfinite(value) and value > 0.0):
-            raise expected(f"{name} > 0", value, f"{name}=0.02")
-    space, time = problem.domain[axis], problem.domain[TIME]
-    basis_time = 2.0 * time.length
+    noises = _positive(label_noise=label_noise, residual_noise=residual_noise)
+    basis_time = 2.0 * problem.domain[TIME].length
+    sigma = residual_noise / basis_time
     speed = _advection_speed(equation.relation, problem, axis)
     rule: RankRule = "floor" if speed is None else "relative"
     kept = _thinned(data, labels or (512 if speed is None else 1024))
     chosen = _modes(problem, data, speed, basis_time, axis, modes or {})
-    families = {
-        TIME: Fourier(chosen[TIME], time.lower, basis_time),
-        axis: Fourier(chosen[axis], space.lower, space.length),
-    }
+    basis = _features(problem.domain, chosen)
     counts = {TIME: chosen[TIME] if speed is not None else 2 * chosen[TIME] + 1, axis: POINTS_PER_ROW}
-    # Streams of their own for the two draws. Never [seed, 0]: NumPy pads with zeros, so that it equals `seed` alone,
-    # the stream from which a method shuffles its factors - and a run with points and order from one stream diverged.
-    collocation, second_draw = (problem.domain.stratified(counts, np.random.default_rng([seed, k])) for k in (1, 2))
-    sigma = residual_noise / basis_time
-    basis = Tensor(families)
+    collocation, second_draw = _draws(problem.domain, counts, seed)
     check_memory(basis.size * len(weights), 2 * (counts[TIME] * counts[axis] + len(kept.target)))
     if rotation:
         inputs = _Inputs(equation.relation, problem.constants, basis, kept.points or {}, second_draw)
         basis = basis.rotated(_rotation(inputs, label_noise, sigma, rule))
-
     form = field_form(problem.fields[0], problem.domain.names, activation or PiecewiseExponential(), weights)
     representation = Representation.build([(problem.fields[0], basis, form)])
     residual = representation.read(equation.relation)
@@ -99,26 +77,27 @@ def paper_model(
         build_group(at_labels, representation, kept.points, sigma, constants, residual),
         build_group(kept, representation, kept.points, label_noise, constants),
     )
-    settings: dict[str, Any] = {
+    continuation = _reaction(equation.relation) if speed is None else None
+    settings: dict[str, object] = {
         "model": "paper", "modes": chosen, "collocation": counts, "labels": len(kept.target), "width": len(weights),
         **noises, "rotation": rotation, "rank_rule": rule, "curvature": curvature, "variant": variant, "seed": seed,
         "activation": form.activation.name, "residual_input": "belief",
         "coefficient_floor": COEFFICIENT_FLOOR / basis_time,
-        "continuation": _reaction(equation.relation) if speed is None else None,
+        "continuation": continuation,
     }  # fmt: skip
     return BlockModel(
         problem=problem, representation=representation,
         prior=Diagonal(np.ones(representation.size), np.zeros(representation.size)),
         sigmas=tuple(Sigma(sigma if s.is_equation else label_noise, "given") for s in problem.statements),
-        modes=chosen, scale=field_scale(problem), settings=settings, groups=groups,
-        continuation=settings["continuation"], follows_protocol=True,
+        modes=chosen, scale=field_scale(problem), settings=settings, groups=groups, continuation=continuation,
+        follows_protocol=True,
     )  # fmt: skip
 
 
 def _checked(problem: Problem) -> tuple[Statement, Statement, str]:
     """The parts the paper's model has room for: one equation, one field, x periodic, t, observations of the field."""
-    equations = [s for s in problem.statements if s.points is None and s.face is None]
-    data = [s for s in problem.statements if s.points is not None]
+    equations = [s for s in problem.statements if s.is_equation]
+    data = [s for s in problem.statements if s.kind == "observation"]
     shape_fits = len(problem.fields) == 1 and len(equations) == 1 and len(data) == len(problem.conditions) == 1
     space = problem.domain.space
     axes_fit = TIME in problem.domain and len(space) == 1 and isinstance(problem.domain[space[0]], Periodic)
@@ -128,6 +107,29 @@ def _checked(problem: Problem) -> tuple[Statement, Statement, str]:
             repr(problem), "the default model (model='default')",
         )  # fmt: skip
     return equations[0], data[0], space[0]
+
+
+def _positive(**noises: float) -> dict[str, float]:
+    for name, value in noises.items():
+        if not (np.isfinite(value) and value > 0.0):
+            raise expected(f"{name} > 0", value, f"{name}=0.02")
+    return noises
+
+
+def _features(domain: Domain, modes: Mapping[str, int]) -> Tensor:
+    """Fourier features on the period of x and on twice the interval of t, which need not be periodic."""
+    periods = {name: (2.0 if name == TIME else 1.0) * domain[name].length for name in domain.names}
+    return Tensor({name: Fourier(modes[name], domain[name].lower, period) for name, period in periods.items()})
+
+
+def _draws(domain: Domain, counts: Mapping[str, int], seed: int) -> tuple[Points, Points]:
+    """Stratified points of the equation, and those of the rotation, each from a stream of its own.
+
+    Never from [seed, 0]: NumPy pads with zeros, so that it equals `seed` alone, the stream from which a method
+    shuffles its factors - and a run with points and order from one stream diverged.
+    """
+    first, second = (domain.stratified(counts, np.random.default_rng([seed, k])) for k in (1, 2))
+    return first, second
 
 
 def _readout(width: int, readout: Sequence[float] | None) -> tuple[float, ...]:

@@ -7,20 +7,21 @@ initial field's standard deviation. A cell is (noise, labels, sigma known or not
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from factorfield import metrics, problems
 from factorfield.methods import Method
-from factorfield.paper.tables import Table
+from factorfield.paper.tables import Column, Table, mean
+from factorfield.progress import Progress
 from factorfield.solving import solve
 
 NOISES = (0.005, 0.02, 0.1)
 LABELS = (64, 256, 1024)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-Tell = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
@@ -47,48 +48,32 @@ def one_draw(cell: Cell, draw: int, method: str | Method) -> dict[str, float]:
         solution = solve(problem, method=method)
     truth = problem.truth.isel(t=slice(0, None, 20), x=slice(3, None, 8))
     shown = solution.predict(x=truth.x, t=truth.t)
-    mean, std, exact = (np.asarray(a, float) for a in (shown["mean"], shown["std"], truth))
-    row = {f"{level:g}": metrics.coverage(mean, std, exact, level) for level in LEVELS}
-    row["error"] = float(np.sqrt(np.mean((mean - exact) ** 2)))
+    centre, std, exact = (np.asarray(a, float) for a in (shown["mean"], shown["std"], truth))
+    row = {f"{level:g}": metrics.coverage(centre, std, exact, level) for level in LEVELS}
+    row["error"] = float(np.sqrt(np.mean((centre - exact) ** 2)))
     row["std"] = float(np.mean(std))
     found = solution.posterior.noise.get("u", np.nan)
     row["noise ratio"] = found / noise
-    for index, share in enumerate(metrics.pit_histogram(mean, std, exact, 10)):
+    for index, share in enumerate(metrics.pit_histogram(centre, std, exact, 10)):
         row[f"pit{index}"] = share
     return row
 
 
-def calibrate(draws: int, chosen: Sequence[Cell], method: str | Method, tell: Tell | None = None) -> Table:
+def calibrate(draws: int, chosen: Sequence[Cell], method: str | Method, tell: Progress | None = None) -> Table:
     """A row per cell and a pooled one per kind of sigma: coverage in per cent, error, mean std, noise found : true."""
-    header = [
-        "cell",
-        "draws",
-        *(f"{100 * level:g} %" for level in LEVELS),
-        "RMSE",
-        "mean std",
-        "noise ratio",
-        "PIT ends",
-    ]
-    rows = []
-    pooled: dict[bool, list[dict[str, float]]] = {}
-    total = draws * len(chosen)
+    found = []
     for position, cell in enumerate(chosen):
-        found = []
+        kind = f"sigma {'known' if cell.known else 'unknown'}"
+        names = {"cell": f"noise {100 * cell.noise:g} %, {cell.labels} labels, {kind}", "pooled": f"pooled, {kind}"}
         for draw in range(draws):
-            found.append(one_draw(cell, draw, method))
+            found.append({**names, **one_draw(cell, draw, method)})
             if tell is not None:
-                tell(f"cell {position + 1}/{len(chosen)}", (position * draws + draw + 1) / total)
-        pooled.setdefault(cell.known, []).extend(found)
-        kind = "known" if cell.known else "unknown"
-        rows.append(_row(f"noise {100 * cell.noise:g} %, {cell.labels} labels, sigma {kind}", found))
-    rows += [_row(f"pooled, sigma {'known' if known else 'unknown'}", found) for known, found in pooled.items()]
-    return Table("calibration of 90 % intervals and others, over fields and noise draws", header, rows)
-
-
-def _row(label: str, found: Sequence[dict[str, float]]) -> list[object]:
-    def mean(key: str) -> float:
-        return float(np.mean([row[key] for row in found]))
-
-    ends = 10 * 0.5 * (mean("pit0") + mean("pit9"))
-    shares = [100 * mean(f"{level:g}") for level in LEVELS]
-    return [label, len(found), *shares, mean("error"), mean("std"), mean("noise ratio"), ends]
+                tell(f"cell {position + 1}/{len(chosen)}", (position * draws + draw + 1) / (draws * len(chosen)))
+    rows = pd.DataFrame(found).assign(ends=lambda rows: 10 * 0.5 * (rows["pit0"] + rows["pit9"]))
+    columns: dict[str, Column] = {f"{100 * level:g} %": (f"{level:g}", mean(100)) for level in LEVELS}
+    columns |= {"RMSE": ("error", mean()), "mean std": ("std", mean())}
+    columns |= {"noise ratio": ("noise ratio", mean()), "PIT ends": ("ends", mean())}
+    groups = [rows.groupby(name, sort=False) for name in ("cell", "pooled")]
+    lines = pd.concat([group.agg(draws=("error", "size"), **columns) for group in groups])
+    title = "calibration of 90 % intervals and others, over fields and noise draws"
+    return Table(title, lines.rename_axis("cell").reset_index())

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from factorfield.paper.plan import NOISES, WIDTHS
-from factorfield.paper.tables import (
-    Record,
-    Records,
-    ablation,
-    against,
-    cell,
-    cells_of,
-    collapsed,
-    mean_of,
-    pairs,
-    std_ratio,
-)
+from factorfield.paper.tables import EQUATIONS, Records, Table, ablation, mean, median, pairs, span, std_ratios
 
 SAME_ORDER = 3.0  # a factor that leaves two numbers of the same order
 
@@ -40,88 +29,78 @@ def verdict(*checks: bool) -> str:
     return "yes" if all(checks) else "partly" if any(checks) else "no"
 
 
-def timing_ratios(records: Records, equation: str, method: str, key: str) -> dict[str, float]:
+def by_cell(values: pd.Series, runs: pd.DataFrame, condense: Callable[[pd.Series], float]) -> pd.Series:
+    """One number per cell, cells in order."""
+    return values.groupby(runs["cell"], observed=True).agg(condense)
+
+
+def listed(values: pd.Series, form: str) -> str:
+    return ", ".join(f"{name}: {value:{form}}" for name, value in values.items())
+
+
+def timing_ratios(records: Records, equation: str, method: str, key: str) -> pd.Series:
     """method : message passing, per cell."""
-    ours = {cell(r): r for r in records.pick(equation=equation, kind="timing", method="mean-field")}
-    theirs = records.pick(equation=equation, kind="timing", method=method)
-    return {cell(r): r["results"][key] / ours[cell(r)]["results"][key] for r in theirs if cell(r) in ours}
+    runs = {m: records.pick(equation=equation, kind="timing", method=m) for m in ("mean-field", method)}
+    ours, theirs = (runs[m].set_index("cell")[key] for m in ("mean-field", method))
+    return (theirs / ours.reindex(theirs.index)).dropna()
 
 
 def speed(equation: str, method: str, key: str, wanted: float) -> Callable[[Records], tuple[str, str]]:
     def check(records: Records) -> tuple[str, str]:
         ratios = timing_ratios(records, equation, method, key)
-        if not ratios:
+        if ratios.empty:
             return NOT_RUN
         text = ", ".join(f"{name}: {value:.3g}x" for name, value in ratios.items())
-        return verdict(max(ratios.values()) >= wanted, max(ratios.values()) > 1.0), text
+        return verdict(ratios.max() >= wanted, ratios.max() > 1.0), text
 
     return check
 
 
 def as_fast_as_vi(records: Records) -> tuple[str, str]:
-    ratios = {
-        **timing_ratios(records, "advection", "vi", "predict"),
-        **timing_ratios(records, "fisher-kpp", "vi", "predict"),
-    }
-    if not ratios:
+    ratios = pd.concat([timing_ratios(records, equation, "vi", "predict") for equation in EQUATIONS])
+    if ratios.empty:
         return NOT_RUN
-    text = f"VI : ours {min(ratios.values()):.2f}..{max(ratios.values()):.2f}"
-    return verdict(*[0.5 < r < 2.0 for r in ratios.values()]), text
+    return verdict(*ratios.between(0.5, 2.0, inclusive="neither")), f"VI : ours {span(ratios)}"
 
 
 def continuation(records: Records) -> tuple[str, str]:
-    ratios = []
-    plain = {
-        cell(r): r
-        for r in records.pick(equation="fisher-kpp", kind="timing", method="mean-field", options={"continuation": ""})
-    }
-    for r in records.pick(equation="fisher-kpp", kind="timing", method="mean-field"):
-        if cell(r) in plain:
-            ratios.append(r["results"]["warm"] / plain[cell(r)]["results"]["warm"])
-    if not ratios:
+    spec = {"equation": "fisher-kpp", "kind": "timing", "method": "mean-field"}
+    runs, without = records.pick(**spec), records.pick(**spec, options={"continuation": ""})
+    both = runs.merge(without, on="cell", suffixes=("", "_other"))
+    if both.empty:
         return NOT_RUN
-    middle = float(np.median(ratios))
-    return verdict(
-        1.5 <= middle <= 2.7, middle > 1.2
-    ), f"with : without {min(ratios):.2f}..{max(ratios):.2f}, median {middle:.2f}"
+    ratios = both["warm"] / both["warm_other"]
+    middle = median(ratios)
+    return verdict(1.5 <= middle <= 2.7, middle > 1.2), f"with : without {span(ratios)}, median {middle:.2f}"
 
 
 def like_sgd(equation: str, lower: bool) -> Callable[[Records], tuple[str, str]]:
     def check(records: Records) -> tuple[str, str]:
         both = pairs(records, equation, "mean-field", "sgd")
-        if not both:
+        if both.empty:
             return NOT_RUN
-        what = against(equation, [r for p in both for r in p])
-        mse = [a["results"][what]["rmse"] ** 2 / b["results"][what]["rmse"] ** 2 for a, b in both]
-        residual = [a["results"]["rms_residual"] / b["results"]["rms_residual"] for a, b in both]
-        text = f"median of ours : SGD over {len(both)} runs, MSE {np.median(mse):.2f}, "
-        text += f"RMS residual {np.median(residual):.2f}"
+        mse = median(both["rmse"] ** 2 / both["rmse_other"] ** 2)
+        residual = median(both["rms_residual"] / both["rms_residual_other"])
+        text = f"median of ours : SGD over {len(both)} runs, MSE {mse:.2f}, RMS residual {residual:.2f}"
         if lower:
-            return verdict(np.median(mse) < 1.0, np.median(residual) < 1.0), text
-        return verdict(*[1 / SAME_ORDER < np.median(v) < SAME_ORDER for v in (mse, residual)]), text
+            return verdict(mse < 1.0, residual < 1.0), text
+        return verdict(*[1 / SAME_ORDER < value < SAME_ORDER for value in (mse, residual)]), text
 
     return check
 
 
 def std_grows(records: Records) -> tuple[str, str]:
-    rates: dict[str, float] = {}
-    chosen = records.pick(equation="advection", method="mean-field")
-    for name in cells_of(chosen):
-        ratio = [
-            r["results"]["std_over_time"][-1] / r["results"]["std_over_time"][0] for r in chosen if cell(r) == name
-        ]
-        rates[name] = float(np.mean(ratio))
-    if not rates:
+    runs = records.pick(equation="advection", method="mean-field")
+    rates = by_cell(runs["std_at_end"] / runs["std_at_start"], runs, mean())
+    if rates.empty:
         return NOT_RUN
-    values = list(rates.values())
-    text = "std at the end : at the start, " + ", ".join(f"{n}: {v:.2f}" for n, v in rates.items())
-    return verdict(min(values) > 1.0, values in (sorted(values), sorted(values, reverse=True))), text
+    steady = rates.is_monotonic_increasing or rates.is_monotonic_decreasing
+    return verdict(rates.min() > 1.0, steady), "std at the end : at the start, " + listed(rates, ".2f")
 
 
 def std_where_active(records: Records) -> tuple[str, str]:
     ranks = []
-    for r in records.pick(equation="fisher-kpp", method="mean-field"):
-        coarse = r["results"]["coarse"]
+    for coarse in records.pick(equation="fisher-kpp", method="mean-field")["coarse"]:
         activity = np.abs(np.gradient(np.array(coarse["exact"]), np.array(coarse["t"]), axis=0))
         ranks.append(float(stats.spearmanr(activity.ravel(), np.ravel(coarse["std"])).statistic))
     if not ranks:
@@ -133,138 +112,110 @@ def std_where_active(records: Records) -> tuple[str, str]:
 
 def ratio_by_speed(records: Records) -> tuple[str, str]:
     both = pairs(records, "advection", "mean-field", "hmc")
-    if not both:
+    if both.empty:
         return NOT_RUN
-    parts, steady = [], []
-    for name in cells_of(r for r, _ in both):
-        ratios = [std_ratio(a, b) for a, b in both if cell(a) == name]
-        parts.append(f"{name}: {np.median(ratios):.2f} ({min(ratios):.2f}..{max(ratios):.2f})")
-        steady.append(max(ratios) / min(ratios) < 1.5)
-    return verdict(*steady), ", ".join(parts)
+    ratios = pd.Series(std_ratios(both)).groupby(both["cell"], observed=True)
+    parts = [f"{name}: {median(values):.2f} ({span(values)})" for name, values in ratios]
+    return verdict(*(ratios.max() / ratios.min() < 1.5)), ", ".join(parts)
 
 
 def ratio_fisher(records: Records) -> tuple[str, str]:
-    ratios = [std_ratio(a, b) for a, b in pairs(records, "fisher-kpp", "mean-field", "hmc")]
-    if not ratios:
+    ratios = pd.Series(std_ratios(pairs(records, "fisher-kpp", "mean-field", "hmc")), dtype=float)
+    if ratios.empty:
         return NOT_RUN
-    inside = float(np.mean([0.53 <= r <= 0.96 for r in ratios]))
-    text = f"{min(ratios):.2f}..{max(ratios):.2f}, median {np.median(ratios):.2f}, {100 * inside:.0f} % inside"
+    inside = float(np.mean(ratios.between(0.53, 0.96)))
+    text = f"{span(ratios)}, median {median(ratios):.2f}, {100 * inside:.0f} % inside"
     return verdict(inside > 0.9, inside > 0.5), text
 
 
 def gate(records: Records) -> tuple[str, str]:
-    chosen = [r for e in ("advection", "fisher-kpp") for r in records.pick(equation=e, method="hmc")]
-    if not chosen:
+    runs = records.pick(method="hmc")
+    if runs.empty:
         return NOT_RUN
-    passed = sum(r["status"] == "converged" for r in chosen)
-    worst = max(r["trace"].get("rhat", np.inf) for r in chosen)
-    least = min(r["trace"].get("ess", 0.0) for r in chosen)
-    answer = "yes" if passed == len(chosen) else "partly"
-    return answer, f"{passed} of {len(chosen)} run here; largest R-hat {worst:.3f}, smallest bulk ESS {least:.0f}"
+    passed = (runs["status"] == "converged").sum()
+    worst, least = runs["rhat"].fillna(np.inf).max(), runs["ess"].fillna(0.0).min()
+    answer = "yes" if passed == len(runs) else "partly"
+    return answer, f"{passed} of {len(runs)} run here; largest R-hat {worst:.3f}, smallest bulk ESS {least:.0f}"
 
 
 def vi_advection(records: Records) -> tuple[str, str]:
     both = pairs(records, "advection", "vi", "hmc")
-    if not both:
+    if both.empty:
         return NOT_RUN
-    parts: list[str] = []
-    low: list[bool] = []
-    high: list[bool] = []
-    for name in cells_of(r for r, _ in both):
-        speed_ = next(r["spec"]["physics"]["b"] for r, _ in both if cell(r) == name)
-        middle = float(np.median([std_ratio(a, b) for a, b in both if cell(a) == name]))
-        parts.append(f"{name}: {middle:.2f}")
-        if speed_ <= 0.4:
-            low.append(middle < 1.0)
-        elif speed_ >= 2.0:
-            high.append(middle > 1.0)
-    answer = verdict(*low, *high) if high else ("partly" if all(low) else "no")
-    return answer, "VI : HMC " + ", ".join(parts) + ("" if high else " (b >= 2 not run)")
+    ratios = by_cell(pd.Series(std_ratios(both)), both, median)
+    speeds = np.array([float(name.rpartition("=")[2]) for name in ratios.index])
+    low, high = ratios[speeds <= 0.4] < 1.0, ratios[speeds >= 2.0] > 1.0
+    answer = verdict(*low, *high) if len(high) else ("partly" if low.all() else "no")
+    return answer, f"VI : HMC {listed(ratios, '.2f')}" + ("" if len(high) else " (b >= 2 not run)")
 
 
 def vi_fisher(records: Records) -> tuple[str, str]:
-    chosen = records.pick(equation="fisher-kpp", method="vi")
-    ratios = [std_ratio(a, b) for a, b in pairs(records, "fisher-kpp", "vi", "hmc")]
-    if not chosen or not ratios:
+    statuses = records.pick(equation="fisher-kpp", method="vi")["status"]
+    ratios = std_ratios(pairs(records, "fisher-kpp", "vi", "hmc"))
+    if statuses.empty or not ratios:
         return NOT_RUN
-    unfinished = sum(r["status"] != "converged" for r in chosen)
-    text = f"{unfinished} of {len(chosen)} stop at the budget; std ratio to HMC {min(ratios):.2f}..{max(ratios):.0f}"
-    return verdict(unfinished > len(chosen) / 2, max(ratios) > 10.0), text
+    unfinished = (statuses != "converged").sum()
+    text = f"{unfinished} of {len(statuses)} stop at the budget; std ratio to HMC {min(ratios):.2f}..{max(ratios):.0f}"
+    return verdict(unfinished > len(statuses) / 2, max(ratios) > 10.0), text
 
 
 def sgd_collapse(records: Records) -> tuple[str, str]:
-    def strong(record: Record) -> bool:
-        physics = record["spec"]["physics"]
-        return physics["rho"] == 10.0 and physics["nu"] >= 1.0
-
-    chosen = records.pick(strong, equation="fisher-kpp", method="sgd")
-    if not chosen:
+    runs = records.pick(equation="fisher-kpp", method="sgd")
+    lost = [gone for gone, physics in zip(runs["collapsed"], runs["physics"], strict=True)
+            if physics["rho"] == 10.0 and physics["nu"] >= 1.0]  # fmt: skip
+    if not lost:
         return NOT_RUN
-    lost = sum(collapsed(r) for r in chosen)
-    return verdict(lost > len(chosen) / 2, lost > 0), f"{lost} of {len(chosen)} runs"
+    return verdict(sum(lost) > len(lost) / 2, sum(lost) > 0), f"{sum(lost)} of {len(lost)} runs"
 
 
 def data_only(records: Records) -> tuple[str, str]:
-    def error(record: Record, times: slice) -> float:
-        coarse = record["results"]["coarse"]
-        return float(np.sqrt(np.mean((np.array(coarse["mean"])[times] - np.array(coarse["exact"])[times]) ** 2)))
-
-    ratios = []
-    for equation in ("advection", "fisher-kpp"):
-        for r in records.pick(equation=equation, method="mean-field", options={"schedule": "data"}):
-            ratios.append(error(r, slice(-1, None)) / error(r, slice(0, 1)))
-    if not ratios:
+    runs = records.pick(method="mean-field", options={"schedule": "data"})
+    if runs.empty:
         return NOT_RUN
-    return verdict(
-        float(np.median(ratios)) > 3.0
-    ), f"error at the end : at t = 0, median {np.median(ratios):.1f} ({len(ratios)} runs)"
+    middle = median(runs["error_at_end"] / runs["error_at_start"])
+    return verdict(middle > 3.0), f"error at the end : at t = 0, median {middle:.1f} ({len(runs)} runs)"
 
 
 def noise_sweep(records: Records) -> tuple[str, str]:
-    by_noise: dict[float, list[float]] = {}
-    lost = []
-    for noise in NOISES:
-        for r in ablation(records, "advection", "residual_noise", noise, 0.05):
-            by_noise.setdefault(noise, []).append(r["results"]["exact"]["rmse"])
-            if collapsed(r) or r["status"] == "diverged":
-                lost.append(f"{cell(r)}, eps_C = {noise:g}")
-    if len(by_noise) < 3:
+    runs = ablation(records, "residual_noise", NOISES, 0.05)
+    errors = runs.groupby("value")["exact_rmse"].agg(mean())
+    if len(errors) < 3:
         return NOT_RUN
-    mean = {noise: float(np.mean(values)) for noise, values in sorted(by_noise.items())}
-    large, middle = mean[max(mean)], mean.get(0.1, np.nan)
-    small = [value for noise, value in mean.items() if 0.01 <= noise <= 0.1]
-    text = (
-        ", ".join(f"{n:g}: {v:.2e}" for n, v in mean.items())
-        + f"; collapsed or diverged: {'; '.join(sorted(set(lost))) or 'none'}"
-    )
-    seven = any("b = 7, eps_C = 0.005" in item for item in lost)
-    return verdict(large > 1.5 * middle, max(small) < 1.5 * min(small), seven), text
+    gone = runs[runs["collapsed"].astype(bool) | (runs["status"] == "diverged")]
+    lost = sorted({f"{run.cell}, eps_C = {run.value:g}" for run in gone.itertuples()})
+    small = errors[(errors.index >= 0.01) & (errors.index <= 0.1)]
+    text = ", ".join(f"{noise:g}: {error:.2e}" for noise, error in errors.items())
+    text += f"; collapsed or diverged: {'; '.join(lost) or 'none'}"
+    falls, flat = errors.iloc[-1] > 1.5 * errors.get(0.1, np.nan), small.max() < 1.5 * small.min()
+    return verdict(falls, flat, any("b = 7, eps_C = 0.005" in item for item in lost)), text
+
+
+def by_width(records: Records, column: str, condense: Callable[[pd.Series], float]) -> pd.DataFrame:
+    """One number per wave speed (rows) and width (columns)."""
+    runs = ablation(records, "width", WIDTHS, 1)
+    groups = runs[runs["equation"] == "advection"].groupby(["cell", "value"], observed=True)
+    return groups[column].agg(condense).unstack().reindex(columns=WIDTHS)
 
 
 def widths(records: Records) -> tuple[str, str]:
-    parts, checks = [], []
-    by_width = {count: ablation(records, "advection", "width", count, 1) for count in WIDTHS}
-    for name in cells_of(by_width[2]):
-        errors = [mean_of([r for r in by_width[h] if cell(r) == name], "exact", "relative_l2") for h in WIDTHS]
-        parts.append(f"{name}: " + "/".join(f"{e:.3f}" for e in errors))
-        value = float(name.rpartition("=")[2])
-        checks.append(min(errors[1:]) < errors[0] if value <= 1.0 else max(errors[2:]) > errors[0])
-    if not parts:
+    errors = by_width(records, "exact_relative_l2", mean()).dropna(subset=2)
+    if errors.empty:
         return NOT_RUN
+    parts, checks = [], []
+    for name, line in errors.iterrows():
+        one, *wider = line
+        parts.append(f"{name}: " + "/".join(f"{error:.3f}" for error in line))
+        checks.append(min(wider) < one if float(name.rpartition("=")[2]) <= 1.0 else max(wider[1:]) > one)
     return verdict(*checks), "relative L2 for H = 1/2/3/4, " + ", ".join(parts)
 
 
 def width_time(records: Records) -> tuple[str, str]:
-    ratios = []
-    wide, plain = (ablation(records, "advection", "width", count, 1) for count in (4, 1))
-    for name in cells_of(wide):
-        times = [np.median([r["timings"]["fit"] for r in part if cell(r) == name]) for part in (wide, plain)]
-        ratios.append(float(times[0] / times[1]))
-    if not ratios:
+    times = by_width(records, "fit", median)
+    ratios = (times[4] / times[1]).dropna()
+    if ratios.empty:
         return NOT_RUN
-    return verdict(
-        max(ratios) < 2.0, min(ratios) < 2.0
-    ), f"fit time H = 4 : H = 1, {min(ratios):.1f}..{max(ratios):.1f} over speeds"
+    text = f"fit time H = 4 : H = 1, {ratios.min():.1f}..{ratios.max():.1f} over speeds"
+    return verdict(ratios.max() < 2.0, ratios.min() < 2.0), text
 
 
 CLAIMS: Sequence[tuple[str, Callable[[Records], tuple[str, str]]]] = (
@@ -301,5 +252,6 @@ def answered(records: Records) -> list[Claim]:
     return claims
 
 
-def as_rows(claims: Sequence[Claim]) -> list[list[Any]]:
-    return [[claim.text, claim.answer, claim.number] for claim in claims]
+def as_table(claims: Sequence[Claim]) -> Table:
+    return Table("claims", pd.DataFrame([vars(claim) for claim in claims], columns=["text", "answer", "number"])
+                 .rename(columns={"text": "claim"}))  # fmt: skip

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from factorfield.paper.plan import NOISES, WIDTHS
 from factorfield.paper.run import LEVELS
-from factorfield.paper.tables import (
-    EQUATIONS,
-    Record,
-    Records,
-    against,
-    cell,
-    cells_of,
-    collapsed,
-    pairs,
-    std_ratio,
-)
+from factorfield.paper.tables import EQUATIONS, Records, ablation, pairs, std_ratios
 from factorfield.show.style import BLACK, BLUE, ORANGE, Drawing
 
 COLOURS = {"mean-field": BLUE, "joint": "#009E73", "hmc": BLACK, "vi": ORANGE, "sgd": "#CC79A7"}
@@ -27,15 +18,14 @@ STYLE = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 MARKERS = {"mean-field": "o", "joint": "s", "hmc": "^", "vi": "v", "sgd": "D"}
 
 
-def maps(chosen: Sequence[Record], path: Path, title: str) -> Path:
-    """Exact, mean, std and error, one row per record."""
+def maps(chosen: pd.DataFrame, path: Path, title: str) -> Path:
+    """Exact, mean, std and error, one row per run."""
     plt = Drawing()
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(
             len(chosen), 4, figsize=(8.0, 1.5 * len(chosen) + 0.5), constrained_layout=True, squeeze=False
         )
-        for line, record in zip(panels, chosen, strict=True):
-            coarse = record["results"]["coarse"]
+        for line, cell, coarse in zip(panels, chosen["cell"], chosen["coarse"], strict=True):
             t, x = np.array(coarse["t"]), np.array(coarse["x"])
             exact, mean, std = (np.array(coarse[key]) for key in ("exact", "mean", "std"))
             reach = float(np.abs(mean - exact).max()) or 1.0
@@ -46,7 +36,7 @@ def maps(chosen: Sequence[Record], path: Path, title: str) -> Path:
             ):  # fmt: skip
                 picture = panel.pcolormesh(t, x, values.T, cmap=colours, shading="nearest", rasterized=True, **limits)
                 figure.colorbar(picture, ax=panel, shrink=0.9)
-            line[0].set_ylabel(f"{cell(record)}\nx")
+            line[0].set_ylabel(f"{cell}\nx")
         for panel, label in zip(panels[0], ("exact", "mean", "variance", "mean - exact"), strict=True):
             panel.set_title(label)
         for panel in panels[-1]:
@@ -56,55 +46,47 @@ def maps(chosen: Sequence[Record], path: Path, title: str) -> Path:
     return path
 
 
-def first_rows(records: Sequence[Record]) -> list[Record]:
-    """One record per cell: the lowest row."""
-    ordered = sorted(records, key=lambda r: r["spec"]["row"])
-    return [next(r for r in ordered if cell(r) == name) for name in cells_of(records)]
+def first_rows(runs: pd.DataFrame) -> pd.DataFrame:
+    """One run per cell: the lowest row."""
+    return runs.sort_values(["cell", "row"], kind="stable").drop_duplicates("cell")
 
 
 def solutions(records: Records, folder: Path) -> list[Path]:
-    made = []
-    advection = first_rows(records.pick(equation="advection", method="mean-field"))
-    fisher = first_rows(records.pick(equation="fisher-kpp", method="mean-field"))
-    if advection:
-        made.append(maps(advection, folder / "solutions-advection.png", "advection over wave speeds"))
-    middle = [r for r in fisher if r["spec"]["physics"]["nu"] == 1.0]
-    if middle:
-        made.append(
-            maps(middle, folder / "solutions-fisher-kpp-nu1.png", "Fisher-KPP at nu = 1 over reaction strengths")
-        )
-    if fisher:
-        made.append(maps(fisher, folder / "solutions-fisher-kpp.png", "Fisher-KPP, all settings"))
-    return made
+    advection, fisher = (first_rows(records.pick(equation=e, method="mean-field")) for e in EQUATIONS)
+    middle = fisher[[physics["nu"] == 1.0 for physics in fisher["physics"]]]
+    parts = [
+        (advection, "solutions-advection.png", "advection over wave speeds"),
+        (middle, "solutions-fisher-kpp-nu1.png", "Fisher-KPP at nu = 1 over reaction strengths"),
+        (fisher, "solutions-fisher-kpp.png", "Fisher-KPP, all settings"),
+    ]
+    return [maps(runs, folder / name, title) for runs, name, title in parts if len(runs)]
 
 
 def gaussian_bump(records: Records, folder: Path) -> list[Path]:
     chosen = first_rows(records.pick(equation="fisher-kpp", method="mean-field", initial="bump"))
-    return [maps(chosen, folder / "gaussian-bump.png", "Fisher-KPP from the Gaussian bump")] if chosen else []
+    return [maps(chosen, folder / "gaussian-bump.png", "Fisher-KPP from the Gaussian bump")] if len(chosen) else []
 
 
 def posteriors(records: Records, folder: Path) -> list[Path]:
     plt = Drawing()
     made = []
     for equation in EQUATIONS:
-        names = [m for m in ("mean-field", "vi", "joint") if pairs(records, equation, m, "hmc")]
-        if not names:
+        paired = {m: pairs(records, equation, m, "hmc") for m in ("mean-field", "vi", "joint")}
+        if all(both.empty for both in paired.values()):
             continue
         with plt.rc_context(STYLE):
             figure, panels = plt.subplots(1, 3, figsize=(9.0, 3.0), constrained_layout=True)
-            for name in names:
-                both = pairs(records, equation, name, "hmc")
+            for name, both in paired.items():
+                if both.empty:
+                    continue
                 style = {"color": COLOURS[name], "marker": MARKERS[name], "ls": "", "ms": 1.5, "alpha": 0.5}
-                for index, (ours, theirs) in enumerate(both):
+                for index, run in enumerate(both.itertuples()):
                     label = name if index == 0 else None
-                    a, b = ours["results"], theirs["results"]
-                    panels[0].plot(b["weight_mean"], a["weight_mean"], **style, label=label)
-                    panels[1].plot(b["weight_std"], a["weight_std"], **style)
-                where = cells_of(r for r, _ in both)
-                x = [where.index(cell(r)) for r, _ in both]
-                ratios = [std_ratio(a, b) for a, b in both]
-                panels[2].plot(x, ratios, **{**style, "ms": 4, "alpha": 0.8})
-                panels[2].set_xticks(range(len(where)), where, rotation=60, fontsize=6)
+                    panels[0].plot(run.weight_mean_other, run.weight_mean, **style, label=label)
+                    panels[1].plot(run.weight_std_other, run.weight_std, **style)
+                where = both["cell"].cat.remove_unused_categories().cat
+                panels[2].plot(where.codes, std_ratios(both), **{**style, "ms": 4, "alpha": 0.8})
+                panels[2].set_xticks(range(len(where.categories)), where.categories, rotation=60, fontsize=6)
             for panel, label in ((panels[0], "mean"), (panels[1], "std")):
                 ends = panel.get_xlim()
                 panel.plot(ends, ends, color=BLACK, lw=0.6)
@@ -120,19 +102,19 @@ def posteriors(records: Records, folder: Path) -> list[Path]:
 
 
 def pinn(records: Records, folder: Path) -> list[Path]:
-    if not any(pairs(records, equation, "mean-field", "sgd") for equation in EQUATIONS):
+    paired = {equation: pairs(records, equation, "mean-field", "sgd") for equation in EQUATIONS}
+    if all(both.empty for both in paired.values()):
         return []
     plt = Drawing()
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.2), constrained_layout=True)
         for equation, marker, colour in (("advection", "o", BLUE), ("fisher-kpp", "^", ORANGE)):
-            both = pairs(records, equation, "mean-field", "sgd")
-            what = against(equation, [r for p in both for r in p])
-            error = [(b["results"][what]["rmse"] ** 2, a["results"][what]["rmse"] ** 2) for a, b in both]
-            residual = [(b["results"]["rms_residual"], a["results"]["rms_residual"]) for a, b in both]
-            for panel, points in zip(panels, (error, residual), strict=True):
-                if points:
-                    panel.plot(*zip(*points, strict=True), marker, color=colour, ms=3, alpha=0.7, label=equation)
+            both = paired[equation]
+            if both.empty:
+                continue
+            style = {"color": colour, "ms": 3, "alpha": 0.7, "label": equation}
+            panels[0].plot(both["rmse_other"] ** 2, both["rmse"] ** 2, marker, **style)
+            panels[1].plot(both["rms_residual_other"], both["rms_residual"], marker, **style)
         for panel, label in zip(panels, ("MSE", "RMS residual"), strict=True):
             panel.set(xscale="log", yscale="log", xlabel=f"SGD {label}", ylabel=f"message passing {label}")
             low, high = panel.get_xlim()
@@ -155,14 +137,13 @@ def calibration(records: Records, folder: Path) -> list[Path]:
             panels[0].plot((0, 1), (0, 1), color=BLACK, lw=0.6)
             for name in names:
                 chosen = records.pick(equation=equation, method=name)
-                curve = np.mean([r["results"]["reliability"] for r in chosen], axis=0)
+                curve = np.mean([*chosen["reliability"]], axis=0)
                 panels[0].plot(LEVELS, curve, color=COLOURS[name], marker=MARKERS[name], ms=3, label=name)
-                pit = np.mean([r["results"]["pit"] for r in chosen], axis=0)
+                pit = np.mean([*chosen["pit"]], axis=0)
                 panels[1].stairs(pit * len(pit), np.linspace(0, 1, len(pit) + 1), color=COLOURS[name])
-            for name in cells_of(records.pick(equation=equation, method=names[0])):
-                mine = [r for r in records.pick(equation=equation, method=names[0]) if cell(r) == name]
-                std = np.mean([r["results"]["std_over_time"] for r in mine], axis=0)
-                last = mine[0]["results"]["coarse"]["t"][-1]
+            for name, runs in records.pick(equation=equation, method=names[0]).groupby("cell", observed=True):
+                std = np.mean([*runs["std_over_time"]], axis=0)
+                last = runs["coarse"].iloc[0]["t"][-1]
                 panels[2].plot(np.linspace(0, last, len(std)), std, lw=0.9, label=name)
             panels[0].set(xlabel="nominal level", ylabel="share covered")
             panels[1].set(xlabel="probability integral transform", ylabel="density", yscale="log")
@@ -175,37 +156,23 @@ def calibration(records: Records, folder: Path) -> list[Path]:
     return made
 
 
-def curves(
-    records: Records, folder: Path, target: str, key: str, values: Callable[[Record], float], logarithmic: bool
-) -> list[Path]:
+def curves(swept: pd.DataFrame, folder: Path, target: str, logarithmic: bool) -> list[Path]:
     """Relative error of message passing against one option of the model, a line per cell."""
     plt = Drawing()
     made = []
-    for equation in EQUATIONS:
-        kept = [
-            r for r in records.all
-            if r["spec"]["kind"] == "scores" and r["spec"]["equation"] == equation
-            and r["spec"]["method"] == "mean-field" and not r["spec"]["options"] and r["spec"]["initial"] == "pdebench"
-            and set(r["spec"]["model"]) <= {key}
-        ]  # fmt: skip
-        swept = {(cell(r), r["spec"]["row"]) for r in kept if key in r["spec"]["model"]}
-        kept = [r for r in kept if (cell(r), r["spec"]["row"]) in swept]
-        if not kept:
-            continue
+    for equation, runs in swept.groupby("equation"):
         with plt.rc_context(STYLE):
             figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.0), constrained_layout=True)
-            for name in cells_of(kept):
-                mine = [r for r in kept if cell(r) == name]
-                x = sorted({values(r) for r in mine})
-                for panel, quantity in zip(panels, ("relative_l2", "coverage90"), strict=True):
-                    y = [np.mean([r["results"]["exact"][quantity] for r in mine if values(r) == v]) for v in x]
-                    panel.plot(x, y, marker="o", ms=3, lw=1.0, label=name)
-                lost = [v for v in x if any(collapsed(r) for r in mine if values(r) == v)]
+            for name, mine in runs.groupby("cell", observed=True):
+                means = mine.groupby("value")[["exact_relative_l2", "exact_coverage90"]].mean()
+                for panel, quantity in zip(panels, means, strict=True):
+                    panel.plot(means.index, means[quantity], marker="o", ms=3, lw=1.0, label=name)
+                lost = sorted(set(mine.loc[mine["collapsed"].astype(bool), "value"]))
                 panels[0].plot(lost, [1.0] * len(lost), "x", color=ORANGE, ms=7)
             panels[0].set(yscale="log", ylabel="relative L2 error (x: collapsed)")
             panels[1].set(ylabel="90 % interval covers")
             for panel in panels:
-                panel.set(xlabel=key.replace("_", " "), **({"xscale": "log"} if logarithmic else {}))
+                panel.set(xlabel=target.replace("-", " "), **({"xscale": "log"} if logarithmic else {}))
             panels[0].legend(frameon=False, fontsize=6)
             figure.suptitle(equation)
             made.append(folder / f"{target}-{equation}.png")
@@ -214,14 +181,11 @@ def curves(
 
 
 def width(records: Records, folder: Path) -> list[Path]:
-    return curves(records, folder, "width", "width", lambda r: float(r["spec"]["model"].get("width", 1)), False)
+    return curves(ablation(records, "width", WIDTHS, 1), folder, "width", False)
 
 
 def residual_noise(records: Records, folder: Path) -> list[Path]:
-    def noise(record: Record) -> float:
-        return float(record["spec"]["model"].get("residual_noise", 0.05))
-
-    return curves(records, folder, "residual-noise", "residual_noise", noise, True)
+    return curves(ablation(records, "residual_noise", NOISES, 0.05), folder, "residual-noise", True)
 
 
 FIGURES: dict[str, Callable[[Records, Path], list[Path]]] = {
@@ -232,8 +196,4 @@ FIGURES: dict[str, Callable[[Records, Path], list[Path]]] = {
 
 def draw(targets: Sequence[str], records: Records, folder: Path) -> dict[str, list[Path]]:
     """The figures of the targets that have records."""
-    drawn: dict[str, Any] = {}
-    for target in targets:
-        if target in FIGURES and records.all:
-            drawn[target] = FIGURES[target](records, folder)
-    return drawn
+    return {target: FIGURES[target](records, folder) for target in targets if target in FIGURES and records.all}

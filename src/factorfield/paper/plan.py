@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from factorfield.errors import expected, nearest
-from factorfield.paper.run import Run
+from factorfield.paper.run import MethodOptions, Run
 
 SPEEDS = (0.1, 0.4, 1.0, 2.0, 7.0)
 DIFFUSIONS, REACTIONS = (0.5, 1.0, 2.0, 5.0), (1.0, 2.0, 5.0, 10.0)
@@ -55,17 +54,16 @@ class Scope:
             return [(0.5, 1.0), (1.0, 5.0)]
         return [(nu, rho) for nu in DIFFUSIONS for rho in REACTIONS]
 
-    def options(self, method: str) -> dict[str, Any]:
+    def options(self, method: str) -> MethodOptions:
         """Quick runs shorten Adam tenfold; nothing else about a method changes."""
         return {"iterations": 3000} if self.quick and method in ("vi", "sgd") else {}
 
-    def advection(self, method: str, speed: float, row: int, **more: Any) -> Run:
-        options = {**self.options(method), **more.pop("options", {})}
-        return Run("advection", {"b": speed}, row, method, options=options, source=self.source, **more)
+    def advection(self, method: str, speed: float, row: int) -> Run:
+        return Run("advection", {"b": speed}, row, method, options=self.options(method), source=self.source)
 
-    def fisher(self, method: str, nu: float, rho: float, row: int, **more: Any) -> Run:
-        options = {**self.options(method), **more.pop("options", {})}
-        return Run("fisher-kpp", {"nu": nu, "rho": rho}, row, method, options=options, source=self.source, **more)
+    def fisher(self, method: str, nu: float, rho: float, row: int) -> Run:
+        physics = {"nu": nu, "rho": rho}
+        return Run("fisher-kpp", physics, row, method, options=self.options(method), source=self.source)
 
 
 def table1(scope: Scope) -> list[Run]:
@@ -83,7 +81,7 @@ def table1(scope: Scope) -> list[Run]:
 
 def gaussian_bump(scope: Scope) -> list[Run]:
     bump = replace(scope, source="generated")
-    return [bump.fisher("mean-field", nu, rho, 0, initial="bump") for nu, rho in scope.settings]
+    return [replace(bump.fisher("mean-field", nu, rho, 0), initial="bump") for nu, rho in scope.settings]
 
 
 def of_methods(scope: Scope, *names: str) -> list[Run]:
@@ -92,11 +90,11 @@ def of_methods(scope: Scope, *names: str) -> list[Run]:
 
 def timing(scope: Scope) -> list[Run]:
     names = [name for name in scope.methods if name != "sgd"]
-    settings = [(1.0, rho) for rho in REACTIONS] if not scope.quick else [(0.5, 1.0)]
-    runs = [scope.advection(m, b, 0, kind="timing") for m in names for b in scope.speeds_of(m)]
-    runs += [scope.fisher(m, nu, rho, 0, kind="timing") for m in names for nu, rho in settings]
-    plain = {"options": {"continuation": ""}}  # what continuation costs: the same fits without it
-    return runs + [scope.fisher("mean-field", nu, rho, 0, kind="timing", **plain) for nu, rho in settings]
+    runs = [scope.advection(m, b, 0) for m in names for b in scope.speeds_of(m)]
+    runs += [scope.fisher(m, nu, rho, 0) for m in names for nu, rho in _reactions(scope)]
+    ours = [scope.fisher("mean-field", nu, rho, 0) for nu, rho in _reactions(scope)]
+    runs += [replace(run, options={"continuation": ""}) for run in ours]  # what continuation costs: fits without it
+    return [replace(run, kind="timing") for run in runs]
 
 
 def schedule(scope: Scope) -> list[Run]:
@@ -104,32 +102,33 @@ def schedule(scope: Scope) -> list[Run]:
     speeds = [b for b in scope.speeds_of("joint") if b <= 2.0]
     settings = [(0.5, 1.0), (1.0, 5.0)]
     for name in SCHEDULES:
-        method = "prior" if name == "prior" else "mean-field"
-        more: dict[str, Any] = {} if name in ("prior", "mixed") else {"options": {"schedule": name}}
-        for row in range(scope.ablation_rows):
-            runs += [scope.advection(method, b, row, **more) for b in speeds]
-            runs += [scope.fisher(method, nu, rho, row, **more) for nu, rho in settings]
+        varied = _ablation(scope, "prior" if name == "prior" else "mean-field", speeds, settings)
+        runs += varied if name in ("prior", "mixed") else [replace(run, options={"schedule": name}) for run in varied]
     return runs
 
 
 def width(scope: Scope) -> list[Run]:
-    runs = []
-    settings = [(1.0, rho) for rho in REACTIONS] if not scope.quick else [(0.5, 1.0)]
-    for count in WIDTHS:
-        more: dict[str, Any] = {} if count == 1 else {"model": {"width": count}}
-        for row in range(scope.ablation_rows):
-            runs += [scope.advection("mean-field", b, row, **more) for b in scope.speeds_of("joint")]
-            runs += [scope.fisher("mean-field", nu, rho, row, **more) for nu, rho in settings]
-    return runs
+    runs = _ablation(scope, "mean-field", scope.speeds_of("joint"), _reactions(scope))
+    return [run if count == 1 else replace(run, model={"width": count}) for count in WIDTHS for run in runs]
 
 
 def residual_noise(scope: Scope) -> list[Run]:
-    return [
-        scope.advection("mean-field", b, row, **({} if noise == 0.05 else {"model": {"residual_noise": noise}}))
-        for noise in NOISES
-        for b in scope.speeds_of("joint")
-        for row in range(scope.ablation_rows)
-    ]
+    runs = _ablation(scope, "mean-field", scope.speeds_of("joint"), [])
+    return [run if noise == 0.05 else replace(run, model={"residual_noise": noise}) for noise in NOISES for run in runs]
+
+
+def _reactions(scope: Scope) -> list[tuple[float, float]]:
+    """(nu, rho) over the reaction's strength."""
+    return [(0.5, 1.0)] if scope.quick else [(1.0, rho) for rho in REACTIONS]
+
+
+def _ablation(scope: Scope, method: str, speeds: Sequence[float], settings: Sequence[tuple[float, float]]) -> list[Run]:
+    """Three rows of some cells: where one option at a time is varied."""
+    runs = []
+    for row in range(scope.ablation_rows):
+        runs += [scope.advection(method, b, row) for b in speeds]
+        runs += [scope.fisher(method, nu, rho, row) for nu, rho in settings]
+    return runs
 
 
 TARGETS = {

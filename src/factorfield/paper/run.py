@@ -19,13 +19,13 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
 
 from factorfield import methods, metrics, problems
 from factorfield.errors import expected
-from factorfield.model.model import Model, observation_noise
+from factorfield.model.model import Model
 from factorfield.model.paper import paper_model
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
@@ -38,6 +38,90 @@ LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # of the reliability c
 PIT_BINS = 20
 
 
+class ModelOptions(TypedDict, total=False):
+    """What a run may ask of `paper_model`; left out: the paper's own."""
+
+    width: int
+    residual_noise: float
+    modes: Mapping[str, int]
+    labels: int
+
+
+class MethodOptions(TypedDict, total=False):
+    """What a run may ask of its method; left out: the method's defaults."""
+
+    iterations: int  # of Adam, in SGD and VI
+    schedule: str
+    continuation: str
+    epochs: int
+
+
+class Spec(TypedDict):
+    """A `Run` as it is stored."""
+
+    equation: str
+    physics: dict[str, float]
+    row: int
+    method: str
+    initial: str
+    model: ModelOptions
+    options: MethodOptions
+    source: str
+    kind: str
+    seed: int
+
+
+class Coarse(TypedDict):
+    """The field on the coarse grid; mean, std and exact by time, then place."""
+
+    x: list[float]
+    t: list[float]
+    mean: list[list[float]]
+    std: list[list[float]]
+    exact: list[list[float]]
+
+
+class Results(TypedDict, total=False):
+    """Of a run of kind "scores"; the last three of one of kind "timing"."""
+
+    exact: dict[str, float]
+    stored: dict[str, float] | None
+    late: dict[str, float]
+    reliability: list[float]
+    pit: list[float]
+    std_over_time: list[float]
+    rms_residual: float
+    coarse: Coarse
+    weight_mean: list[float]
+    weight_std: list[float]
+    cold: float
+    warm: float
+    predict: float
+
+
+class Machine(TypedDict):
+    host: str
+    system: str
+    cores: int | None
+
+
+class Provenance(TypedDict):
+    commit: str
+    versions: dict[str, str]
+    machine: Machine
+
+
+class Record(TypedDict):
+    spec: Spec
+    status: str
+    help: str
+    results: Results
+    settings: dict[str, object]
+    trace: dict[str, float]
+    timings: dict[str, float]
+    provenance: Provenance
+
+
 @dataclass(frozen=True)
 class Run:
     """What is run. `model` are options of paper_model, `options` those of the method; kind: "scores" or "timing"."""
@@ -47,15 +131,15 @@ class Run:
     row: int
     method: str
     initial: str = "pdebench"
-    model: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    options: MethodOptions = field(default_factory=MethodOptions)
     source: str = "generated"
     kind: str = "scores"
     seed: int = 0
 
     @property
-    def spec(self) -> dict[str, Any]:
-        return asdict(self)
+    def spec(self) -> Spec:
+        return cast(Spec, asdict(self))
 
     @property
     def key(self) -> str:
@@ -86,20 +170,19 @@ class Run:
         return self.key
 
     def build_method(self) -> methods.Method:
-        options = dict(self.options)
-        if self.method in ("sgd", "vi") and "iterations" in options:
+        if self.method in ("sgd", "vi") and "iterations" in self.options:
             from factorfield.methods.baselines.adam import Schedule
 
-            options["schedule"] = Schedule(iterations=options.pop("iterations"))
-        return methods.get(self.method, **options)
+            return methods.get(self.method, schedule=Schedule(iterations=self.options["iterations"]))
+        return methods.get(self.method, **self.options)
 
 
-def execute(run: Run, data: str | None = None) -> dict[str, Any]:
+def execute(run: Run, data: str | None = None) -> Record:
     """The record of a run."""
     return timed_apart(run, data) if run.kind == "timing" else execute_together([run], data)[0]
 
 
-def execute_together(runs: Sequence[Run], data: str | None = None) -> list[dict[str, Any]]:
+def execute_together(runs: Sequence[Run], data: str | None = None) -> list[Record]:
     """The records of runs that differ in their row only; fit times are shares of the batch's."""
     first, count = runs[0], len(runs)
     begin = time.perf_counter()
@@ -130,16 +213,16 @@ def execute_together(runs: Sequence[Run], data: str | None = None) -> list[dict[
 def prior_solution(model: Model) -> Solution:
     """What is believed before any factor speaks."""
     prior = GaussianPosterior(
-        model.problem, model.representation, observation_noise(model), model.prior.mean, model.prior.std
+        model.problem, model.representation, model.noise, model.prior.mean, model.prior.std
     )
     return Solution(prior, Status("converged", "the prior"))
 
 
-def measured(solution: Solution, problem: Problem) -> dict[str, Any]:
+def measured(solution: Solution, problem: Problem) -> Results:
     """Scores against truth, stored field and late times; calibration; weights; the field on a coarse grid."""
     truth = problem.truth
     shown = solution.predict(x=truth.x, t=truth.t)
-    result: dict[str, Any] = {"exact": metrics.score(shown, truth)}
+    result: Results = {"exact": metrics.score(shown, truth)}
     result["stored"] = None if problem.stored is None else metrics.score(shown, problem.stored)
     late = {"t": np.asarray(truth.t) >= LATE}
     result["late"] = metrics.score(shown.isel(late), truth.isel(late))
@@ -166,7 +249,7 @@ def measured(solution: Solution, problem: Problem) -> dict[str, Any]:
 # -- timing, by the paper's rule: training cold in a process of its own, inference steady
 
 
-def timed_apart(run: Run, data: str | None) -> dict[str, Any]:
+def timed_apart(run: Run, data: str | None) -> Record:
     import tempfile
 
     with tempfile.TemporaryDirectory() as cache:  # compiled code of earlier processes does not count as cold
@@ -200,7 +283,7 @@ def timing_main() -> None:
         begin = time.perf_counter()
         solution.predict(**grid)
         predictions.append(time.perf_counter() - begin)
-    record = {
+    record: Record = {
         "spec": run.spec, "status": str(solution.status), "help": solution.status.help,
         "results": {"cold": fits[0], "warm": fits[1], "predict": min(predictions)},
         "settings": {"weights": model.size, "factors": model.factors}, "trace": {}, "timings": dict(solution.timings),
@@ -210,7 +293,7 @@ def timing_main() -> None:
 
 
 @lru_cache(maxsize=1)
-def provenance() -> dict[str, Any]:
+def provenance() -> Provenance:
     """Commit, versions and machine, for the record."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True
@@ -221,5 +304,5 @@ def provenance() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    machine = {"host": platform.node(), "system": platform.platform(), "cores": os.cpu_count()}
+    machine: Machine = {"host": platform.node(), "system": platform.platform(), "cores": os.cpu_count()}
     return {"commit": commit.stdout.strip() or "not a checkout", "versions": versions, "machine": machine}

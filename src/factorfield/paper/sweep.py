@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from factorfield.errors import expected, needed
-from factorfield.paper.run import Run, execute, execute_together
+from factorfield.paper.run import Run, Spec, execute, execute_together
 from factorfield.paper.store import Store
+from factorfield.progress import Progress
 
-Tell = Callable[[str, float], None]  # what is going on, and how far (0..1)
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
 PATIENCE = 15.0  # seconds to wait for a scheduler
 DEATHS = 5  # workers that may die on one run before it counts as failed
 ONE_THREAD = {
@@ -37,7 +40,7 @@ class Outcome:
     set_aside: int = 0
 
 
-def perform(folder: str, specs: Sequence[dict[str, Any]], data: str | None) -> list[str]:
+def perform(folder: str, specs: Sequence[Spec], data: str | None) -> list[str]:
     """One lockstep on a worker, each run "finished", "skipped", "busy" (another process has it) or "failed: reason".
 
     The batch is solved whole even if some of it is finished: rounding depends on its size, and a resumed sweep gives
@@ -72,7 +75,7 @@ def sweep(
     scheduler: str | None = None,
     workers: int | None = None,
     retry: bool = False,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Outcome:
     """Bring every run's record into the store; what is there is kept.
 
@@ -105,13 +108,13 @@ def _unique(runs: Sequence[Run]) -> list[Run]:
 
 
 def _drive(
-    client: Any, tasks: list[list[Run]], store: Store, data: str | None, outcome: Outcome, tell: Tell | None
+    client: Client, tasks: list[list[Run]], store: Store, data: str | None, outcome: Outcome, tell: Progress | None
 ) -> None:
     distributed = needed("distributed", "cluster")
     begin, total, left = time.monotonic(), sum(map(len, tasks)), sum(map(len, tasks))
     folder = str(store.folder.resolve())
 
-    def submit(task: list[Run]) -> Any:
+    def submit(task: list[Run]) -> Future:
         specs, name = [run.spec for run in task], f"{task[0].key}-{time.time_ns()}"
         return client.submit(perform, folder, specs, data, pure=False, key=name)
 
@@ -146,7 +149,7 @@ def _drive(
 
 
 @contextmanager
-def connected(scheduler: str | None, workers: int) -> Iterator[Any]:
+def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
     """A dask client; a local cluster is closed with it."""
     distributed = needed("distributed", "cluster")
     dask = needed("dask", "cluster")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
+import pandas as pd
 
-from factorfield.paper.plan import NOISES, SCHEDULES, WIDTHS
+from factorfield.paper.plan import METHODS, NOISES, SCHEDULES, WIDTHS
+from factorfield.paper.run import Coarse, Record
 
-Record = dict[str, Any]
 # Table 1 of the paper: RMSE x1e-2, coverage in per cent, CRPS x1e-3
 PAPER = {
     ("advection", "mean-field"): (4.89, 14.5, 39.0), ("advection", "vi"): (19.5, 11.1, 160.0),
@@ -22,35 +22,45 @@ PAPER = {
     ("fisher-kpp", "hmc"): (2.73, 68.3, 3.65), ("fisher-kpp", "sgd"): (13.7, math.nan, 112.0),
 }  # fmt: skip
 EQUATIONS = ("advection", "fisher-kpp")
+REFERENCES = {"stored": "against the stored field", "exact": "against the exact solution", "late": "t >= 0.02"}
+SCORES = ("rmse", "coverage90", "coverage95", "crps", "nll", "relative_l2")
+# columns of `Records.frame`: how a run is found, its numbers, and its lists
+FOUND_BY = ("equation", "physics", "row", "method", "initial", "model", "options", "kind", "cell", "label", "status")
+NUMBERS = (
+    *SCORES, *(f"{reference}_{score}" for reference in REFERENCES for score in SCORES), "rms_residual",
+    "std_at_start", "std_at_end", "error_at_start", "error_at_end", "fit", "cold", "warm", "predict", "rhat", "ess",
+)  # fmt: skip
+LISTS = ("coarse", "weight_mean", "weight_std", "reliability", "pit", "std_over_time", "collapsed")
 
 
 @dataclass(frozen=True)
 class Table:
     title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    frame: pd.DataFrame
     note: str = ""
 
+    @property
+    def header(self) -> list[str]:
+        return list(self.frame.columns)
+
     def cells(self) -> list[list[str]]:
-        return [[shown(value) for value in row] for row in self.rows]
+        return [[shown(value) for value in row] for row in self.frame.itertuples(index=False)]
 
     def text(self) -> str:
         """Aligned columns, nothing cut."""
-        lines = [list(self.header), *self.cells()]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
+        lines = [self.header, *self.cells()]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         body = []
-        for line in lines:
-            padded = [text.rjust(w) for text, w in zip(line, widths, strict=True)]
-            body.append("  ".join([line[0].ljust(widths[0]), *padded[1:]]))
+        for first, *others in lines:
+            padded = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
+            body.append("  ".join([first.ljust(widths[0]), *padded]))
         return "\n".join([self.title, *body, *([self.note] if self.note else [])])
 
     def csv(self) -> str:
-        stream = io.StringIO()
-        csv.writer(stream).writerows([self.header, *self.rows])
-        return stream.getvalue()
+        return self.frame.to_csv(index=False, na_rep="nan", lineterminator="\r\n")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.3g}"
     return str(value)
@@ -60,52 +70,66 @@ def shown(value: Any) -> str:
 class Records:
     """The finished records of a sweep, and how to pick from them."""
 
-    all: list[Record] = field(default_factory=list)
+    all: Sequence[Record] = ()
 
-    def pick(self, test: Callable[[Record], bool] | None = None, **wanted: Any) -> list[Record]:
-        """Records whose spec has these entries, and the defaults elsewhere (no options of model or method)."""
-        defaults = {"model": {}, "kind": "scores", "initial": "pdebench"}
-        found = []
-        for record in self.all:
-            spec = record["spec"]
-            if all(spec[key] == value for key, value in {**defaults, **wanted}.items()):
-                plain = "options" in wanted or not set(spec["options"]) - {"iterations"}
-                if plain and (test is None or test(record)):
-                    found.append(record)
-        return found
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row per run. Cells and methods are ordered categories: groups come in the order of the paper."""
+        columns = (*FOUND_BY, *NUMBERS, *LISTS)
+        frame = pd.DataFrame([_row(record) for record in self.all], columns=columns)
+        frame = frame.astype({name: float for name in NUMBERS})
+        physics = {name: sorted(values.items()) for name, values in zip(frame["cell"], frame["physics"], strict=True)}
+        cells = sorted(physics, key=lambda name: [value for _, value in physics[name]])
+        frame["cell"] = pd.Categorical(frame["cell"], cells, ordered=True)
+        frame["method"] = pd.Categorical(frame["method"], [*METHODS, "prior"], ordered=True)
+        return frame
+
+    def pick(self, **wanted: object) -> pd.DataFrame:
+        """Runs whose spec has these entries, and the defaults elsewhere (no options of model or method)."""
+        wanted = {"model": {}, "kind": "scores", "initial": "pdebench", **wanted}
+        keep = np.ones(len(self.frame), dtype=bool)
+        for key, value in wanted.items():
+            keep &= np.array([entry == value for entry in self.frame[key]], dtype=bool)
+        if "options" not in wanted:
+            keep &= np.array([set(options) <= {"iterations"} for options in self.frame["options"]], dtype=bool)
+        return self.frame[keep]
+
+    def compared(self, equation: str) -> pd.DataFrame:
+        """Runs of the methods that the paper compares."""
+        chosen = self.pick(equation=equation)
+        return chosen[chosen["method"] != "prior"]
 
     def methods(self, equation: str) -> list[str]:
-        order = ("mean-field", "joint", "hmc", "vi", "sgd")
-        return [method for method in order if self.pick(equation=equation, method=method)]
+        chosen = set(self.compared(equation)["method"])
+        return [method for method in METHODS if method in chosen]
 
 
-def ablation(records: Records, equation: str, key: str, value: Any, default: Any) -> list[Record]:
-    """Message passing at one value of a model option, on the cells and rows where the option was varied."""
-    varied = {
-        (cell(r), r["spec"]["row"])
-        for r in records.all
-        if r["spec"]["equation"] == equation and set(r["spec"]["model"]) == {key}
-    }
-    model = {} if value == default else {key: value}
-    chosen = records.pick(equation=equation, method="mean-field", model=model)
-    return [r for r in chosen if (cell(r), r["spec"]["row"]) in varied]
+def _row(record: Record) -> dict[str, object]:
+    spec, results = record["spec"], record["results"]
+    cell = ", ".join(f"{name} = {value:g}" for name, value in sorted(spec["physics"].items()))
+    trace = record["trace"]
+    row = {
+        **spec, **results, "cell": cell, "label": f"{spec['equation']}, {cell}", "status": record["status"],
+        "fit": record["timings"].get("fit"), "rhat": trace.get("rhat"), "ess": trace.get("ess"),
+    }  # fmt: skip
+    if spec["kind"] == "scores":
+        scores = {"stored": results["stored"], "exact": results["exact"], "late": results["late"]}
+        for reference, score in scores.items():
+            row |= {f"{reference}_{name}": value for name, value in (score or {}).items()}
+        # the paper scores advection against the stored field where there is one, Fisher-KPP against the exact one
+        row |= (scores["stored"] if spec["equation"] == "advection" else None) or results["exact"]
+        row["std_at_start"], *_, row["std_at_end"] = results["std_over_time"]
+        row["error_at_start"], *_, row["error_at_end"] = errors_over_time(results["coarse"])
+        row["collapsed"] = collapsed(results["coarse"])
+    return row
 
 
-def mean_of(records: Iterable[Record], *path: str) -> float:
-    """The mean over runs of one number of their results; NaN without runs."""
-    values = []
-    for record in records:
-        value = record["results"]
-        for key in path:
-            value = None if value is None else value[key]
-        if value is not None:
-            values.append(value)
-    return float(np.mean(values)) if values else math.nan
+def errors_over_time(coarse: Coarse) -> list[float]:
+    return np.sqrt(np.mean((np.array(coarse["mean"]) - np.array(coarse["exact"])) ** 2, axis=1)).tolist()
 
 
-def collapsed(record: Record) -> bool:
+def collapsed(coarse: Coarse) -> bool:
     """Has the field lost its size, or its shape, for a quarter of the horizon or more?"""
-    coarse = record["results"]["coarse"]
     mean, exact = np.array(coarse["mean"]), np.array(coarse["exact"])
     size = np.sqrt(np.mean(mean**2, axis=1)) < 0.2 * np.sqrt(np.mean(exact**2, axis=1))
     varied = np.std(exact, axis=1) > 0.05 * np.sqrt(np.mean(exact**2))
@@ -113,237 +137,175 @@ def collapsed(record: Record) -> bool:
     return bool(np.mean(size | shape) >= 0.25)
 
 
-def against(record_or_equation: str, records: Sequence[Record]) -> str:
-    """The paper scores advection against the stored field where there is one, Fisher-KPP against the exact one."""
-    stored = record_or_equation == "advection" and all(r["results"]["stored"] is not None for r in records)
-    return "stored" if stored and records else "exact"
+def pairs(records: Records, equation: str, first: str, second: str) -> pd.DataFrame:
+    """Runs of two methods on the same problem; columns of the second one end in `_other`."""
+    ours, theirs = (records.pick(equation=equation, method=method) for method in (first, second))
+    return ours.merge(theirs, on=["equation", "cell", "label", "row"], suffixes=("", "_other"))
 
 
-def cell(record: Record) -> str:
-    return ", ".join(f"{name} = {value:g}" for name, value in sorted(record["spec"]["physics"].items()))
+def std_ratios(both: pd.DataFrame) -> list[float]:
+    """Per pair of runs, the median ratio of predictive standard deviations on the coarse grid."""
+    coarse = zip(both["coarse"], both["coarse_other"], strict=True)
+    return [float(np.median(np.array(one["std"]) / np.array(other["std"]))) for one, other in coarse]
 
 
-def cells_of(records: Iterable[Record]) -> list[str]:
-    by_value = {cell(r): tuple(v for _, v in sorted(r["spec"]["physics"].items())) for r in records}
-    return sorted(by_value, key=lambda name: by_value[name])
+def ablation(records: Records, key: str, values: Sequence[float], default: float) -> pd.DataFrame:
+    """Message passing at each `value` of a model option, on the cells and rows where the option was varied."""
+    models = {value: {} if value == default else {key: value} for value in values}
+    parts = [records.pick(method="mean-field", model=model).assign(value=value) for value, model in models.items()]
+    runs = pd.concat(parts)
+    varied = runs.loc[runs["value"] != default, ["cell", "row"]].drop_duplicates()
+    return runs.merge(varied, on=["cell", "row"])
+
+
+Column = tuple[str, str | Callable[[pd.Series], object]]  # of a summary: what is read, and how it is condensed
+
+
+def mean(factor: float = 1.0) -> Callable[[pd.Series], float]:
+    """The mean over runs, in units of 1 / factor. A run without a number leaves the mean without one."""
+    return lambda values: factor * float(np.mean(values.to_numpy()))
+
+
+def median(values: pd.Series) -> float:
+    return float(np.median(values.to_numpy()))
+
+
+def span(values: pd.Series) -> str:
+    return f"{values.min():.2f}..{values.max():.2f}"
+
+
+def count(flags: pd.Series) -> int:
+    return int(flags.sum())
+
+
+def summary(runs: pd.DataFrame, by: Sequence[str], columns: dict[str, Column]) -> pd.DataFrame:
+    """A line per group: the groups' names, the number of runs, the columns."""
+    groups = runs.groupby(list(by), observed=True)
+    lines = groups.agg(runs=("row", "size"), **columns).reset_index()
+    return lines.drop(columns=["equation", "cell"], errors="ignore").rename(columns={"label": "cell"})
+
+
+COVERAGE: dict[str, Column] = {"90 % covers": ("coverage90", mean(100)), "95 % covers": ("coverage95", mean(100))}
+CRPS: dict[str, Column] = {"CRPS x1e-3": ("crps", mean(1000))}
 
 
 def table1(records: Records) -> list[Table]:
-    header = ["method", "runs", "RMSE x1e-2", "coverage 90 %", "CRPS x1e-3", "NLL", "relative L2", "converged",
-              "paper: RMSE", "coverage", "CRPS"]  # fmt: skip
     tables = []
     for equation in EQUATIONS:
-        for what in ("stored", "exact", "late"):
-            rows = []
-            for method in records.methods(equation):
-                chosen = records.pick(equation=equation, method=method)
-                if math.isnan(mean_of(chosen, what, "rmse")) or (what == "late" and equation == "advection"):
-                    continue
-                paper = PAPER.get((equation, method), (math.nan,) * 3) if what != "late" else (math.nan,) * 3
-                done = sum(r["status"] == "converged" for r in chosen)
-                rows.append([
-                    method, len(chosen), 100 * mean_of(chosen, what, "rmse"), 100 * mean_of(chosen, what, "coverage90"),
-                    1000 * mean_of(chosen, what, "crps"), mean_of(chosen, what, "nll"),
-                    mean_of(chosen, what, "relative_l2"), f"{done}/{len(chosen)}", *paper,
-                ])  # fmt: skip
-            if rows:
-                label = {
-                    "stored": "against the stored field",
-                    "exact": "against the exact solution",
-                    "late": "t >= 0.02",
-                }
-                tables.append(Table(f"{equation}, {label[what]}", header, rows))
+        for reference, title in REFERENCES.items():
+            if (equation, reference) == ("advection", "late"):
+                continue
+            columns: dict[str, Column] = {
+                "RMSE x1e-2": (f"{reference}_rmse", mean(100)), "coverage 90 %": (f"{reference}_coverage90", mean(100)),
+                "CRPS x1e-3": (f"{reference}_crps", mean(1000)), "NLL": (f"{reference}_nll", mean()),
+                "relative L2": (f"{reference}_relative_l2", mean()),
+                "converged": ("status", lambda status: f"{(status == 'converged').sum()}/{len(status)}"),
+            }  # fmt: skip
+            lines = summary(records.compared(equation), ["method"], columns).dropna(subset="RMSE x1e-2")
+            known = {} if reference == "late" else PAPER
+            numbers = [known.get((equation, method), (math.nan,) * 3) for method in lines["method"]]
+            lines[["paper: RMSE", "coverage", "CRPS"]] = np.reshape(numbers, (-1, 3))
+            if len(lines):
+                tables.append(Table(f"{equation}, {title}", lines))
     return tables + [by_cell(records, equation) for equation in EQUATIONS if records.methods(equation)]
 
 
 def by_cell(records: Records, equation: str) -> Table:
-    methods = records.methods(equation)
-    everything = [r for method in methods for r in records.pick(equation=equation, method=method)]
-    what = against(equation, everything)
-    rows = []
-    for name in cells_of(everything):
-        row: list[Any] = [name]
-        for method in methods:
-            chosen = records.pick(lambda r, name=name: cell(r) == name, equation=equation, method=method)  # type: ignore[misc]
-            row += [len(chosen), 100 * mean_of(chosen, what, "rmse"), 100 * mean_of(chosen, what, "coverage90")]
-            row += [1000 * mean_of(chosen, what, "crps")]
-        rows.append(row)
-    header = ["cell"] + [f"{m} {q}" for m in methods for q in ("runs", "RMSE x1e-2", "cover %", "CRPS x1e-3")]
-    return Table(f"{equation} by cell, against the {what} field", header, rows)
-
-
-def pairs(records: Records, equation: str, first: str, second: str) -> list[tuple[Record, Record]]:
-    """Runs of two methods on the same problem."""
-
-    def place(r: Record) -> tuple[Any, ...]:
-        return (r["spec"]["row"], *sorted(r["spec"]["physics"].items()))
-
-    others = {place(r): r for r in records.pick(equation=equation, method=second)}
-    return [(r, others[place(r)]) for r in records.pick(equation=equation, method=first) if place(r) in others]
-
-
-def std_ratio(one: Record, other: Record) -> float:
-    """Median ratio of predictive standard deviations on the coarse grid."""
-    return float(np.median(np.array(one["results"]["coarse"]["std"]) / np.array(other["results"]["coarse"]["std"])))
+    runs = records.compared(equation)
+    columns: dict[str, Column] = {"RMSE x1e-2": ("rmse", mean(100)), "cover %": ("coverage90", mean(100)), **CRPS}
+    lines = runs.groupby(["cell", "method"], observed=True).agg(runs=("row", "size"), **columns)
+    wide = lines.unstack("method").swaplevel(axis=1)
+    wide = wide[[(method, name) for method in records.methods(equation) for name in lines.columns]]
+    counts = [column for column in wide.columns if column[1] == "runs"]
+    wide = wide.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, int))
+    wide.columns = [f"{method} {name}" for method, name in wide.columns]
+    stored = equation == "advection" and runs["stored_rmse"].notna().all()
+    title = f"{equation} by cell, against the {'stored' if stored else 'exact'} field"
+    return Table(title, wide.rename_axis("cell").reset_index())
 
 
 def posteriors(records: Records) -> list[Table]:
-    rows = []
+    def near(one: Sequence[float], other: Sequence[float]) -> float:
+        reference = np.array(other)
+        return float(np.mean(np.abs(np.array(one) - reference) < 0.1 * np.abs(reference)))
+
+    empty = pd.DataFrame(columns=["label", "cell", "row", "pair", "order", "ratio", "mean", "std"])
+    parts: list[pd.DataFrame] = []
     for equation in EQUATIONS:
-        names = [m for m in records.methods(equation) if m != "sgd"]
-        for i, first in enumerate(names):
-            for second in names[i + 1 :]:
-                for name in cells_of(r for r, _ in pairs(records, equation, first, second)):
-                    chosen = [p for p in pairs(records, equation, first, second) if cell(p[0]) == name]
-                    std, mean, ratio = [], [], []
-                    for a, b in chosen:
-                        own, theirs = np.array(a["results"]["weight_std"]), np.array(b["results"]["weight_std"])
-                        gap = np.array(a["results"]["weight_mean"]) - np.array(b["results"]["weight_mean"])
-                        std.append(np.mean(np.abs(own / theirs - 1.0) < 0.1))
-                        size = np.abs(np.array(b["results"]["weight_mean"]))
-                        mean.append(np.mean(np.abs(gap) < 0.1 * size))
-                        ratio.append(std_ratio(a, b))
-                    spread = f"{min(ratio):.2f}..{max(ratio):.2f}"
-                    rows.append([f"{equation}, {name}", f"{first} : {second}", len(chosen), 100 * float(np.mean(mean)),
-                                 100 * float(np.mean(std)), float(np.median(ratio)), spread])  # fmt: skip
-    header = [
-        "cell",
-        "pair",
-        "runs",
-        "means within 10 %",
-        "stds within 10 %",
-        "predictive std ratio",
-        "range over runs",
-    ]
-    return [Table("posteriors: weights and predictive std, method against method", header, rows)]
+        names = [method for method in records.methods(equation) if method != "sgd"]
+        for first, second in combinations(names, 2):
+            both = pairs(records, equation, first, second)
+            parts.append(both[["label", "cell", "row"]].assign(
+                pair=f"{first} : {second}", order=len(parts), ratio=std_ratios(both),
+                mean=[near(*w) for w in zip(both["weight_mean"], both["weight_mean_other"], strict=True)],
+                std=[near(*w) for w in zip(both["weight_std"], both["weight_std_other"], strict=True)],
+            ))  # fmt: skip
+    columns: dict[str, Column] = {
+        "means within 10 %": ("mean", mean(100)), "stds within 10 %": ("std", mean(100)),
+        "predictive std ratio": ("ratio", median), "range over runs": ("ratio", span),
+    }  # fmt: skip
+    lines = summary(pd.concat(parts) if parts else empty, ["order", "cell", "label", "pair"], columns)
+    return [Table("posteriors: weights and predictive std, method against method", lines.drop(columns="order"))]
 
 
 def pinn(records: Records) -> list[Table]:
-    rows = []
-    for equation in EQUATIONS:
-        both = pairs(records, equation, "mean-field", "sgd")
-        for name in cells_of(r for r, _ in both):
-            chosen = [p for p in both if cell(p[0]) == name]
-            what = against(equation, [r for p in chosen for r in p])
-            row: list[Any] = [f"{equation}, {name}", len(chosen)]
-            for index in (0, 1):
-                row.append(float(np.mean([p[index]["results"][what]["rmse"] ** 2 for p in chosen])))
-            for index in (0, 1):
-                row.append(float(np.mean([p[index]["results"]["rms_residual"] for p in chosen])))
-            rows.append([*row, sum(collapsed(p[1]) for p in chosen)])
-    header = ["cell", "runs", "MSE ours", "MSE SGD", "RMS residual ours", "RMS residual SGD", "SGD collapsed"]
-    return [Table("pinn: message passing against the SGD point estimate", header, rows)]
+    both = pd.concat([pairs(records, equation, "mean-field", "sgd") for equation in EQUATIONS])
+    columns: dict[str, Column] = {
+        "MSE ours": ("rmse", lambda rmse: mean()(rmse**2)), "MSE SGD": ("rmse_other", lambda rmse: mean()(rmse**2)),
+        "RMS residual ours": ("rms_residual", mean()), "RMS residual SGD": ("rms_residual_other", mean()),
+        "SGD collapsed": ("collapsed_other", count),
+    }  # fmt: skip
+    lines = summary(both, ["equation", "cell", "label"], columns)
+    return [Table("pinn: message passing against the SGD point estimate", lines)]
 
 
 def calibration(records: Records) -> list[Table]:
-    rows = []
-    for equation in EQUATIONS:
-        for method in records.methods(equation):
-            chosen = records.pick(equation=equation, method=method)
-            if method == "sgd":
-                continue
-            for name in cells_of(chosen):
-                mine = [r for r in chosen if cell(r) == name]
-                what = against(equation, mine)
-                first = float(np.mean([r["results"]["std_over_time"][0] for r in mine]))
-                last = float(np.mean([r["results"]["std_over_time"][-1] for r in mine]))
-                rows.append([f"{equation}, {name}", method, len(mine), 1000 * mean_of(mine, what, "crps"),
-                             100 * mean_of(mine, what, "coverage90"), 100 * mean_of(mine, what, "coverage95"),
-                             first, last])  # fmt: skip
-    header = ["cell", "method", "runs", "CRPS x1e-3", "90 % covers", "95 % covers", "std at start", "std at end"]
-    return [Table("calibration", header, rows)]
+    runs = pd.concat([records.compared(equation) for equation in EQUATIONS])
+    columns = {**CRPS, **COVERAGE, "std at start": ("std_at_start", mean()), "std at end": ("std_at_end", mean())}
+    lines = summary(runs[runs["method"] != "sgd"], ["equation", "method", "cell", "label"], columns)
+    return [Table("calibration", lines[["cell", "method", "runs", *columns]])]
 
 
 def schedule(records: Records) -> list[Table]:
-    rows = []
-    for equation in EQUATIONS:
-        for name in SCHEDULES:
-            method = "prior" if name == "prior" else "mean-field"
-            options = {} if name in ("prior", "mixed") else {"schedule": name}
-            chosen = records.pick(equation=equation, method=method, options=options)
-            seen = {(cell(r), r["spec"]["row"]) for r in records.pick(equation=equation, method="prior")}
-            chosen = [r for r in chosen if (cell(r), r["spec"]["row"]) in seen]
-            for where in cells_of(chosen):
-                mine = [r for r in chosen if cell(r) == where]
-                what = against(equation, mine)
-                start = float(np.mean([_rms(r, slice(0, 1)) for r in mine]))
-                rows.append([f"{equation}, {where}", name, len(mine), start, mean_of(mine, what, "rmse"),
-                             100 * mean_of(mine, what, "coverage90"), 1000 * mean_of(mine, what, "crps")])  # fmt: skip
-    rows.sort(key=lambda row: str(row[0]))
-    header = ["cell", "schedule", "runs", "RMSE at t = 0", "RMSE", "90 % covers", "CRPS x1e-3"]
-    return [Table("schedule: which factors are visited", header, rows)]
-
-
-def _rms(record: Record, times: slice) -> float:
-    coarse = record["results"]["coarse"]
-    error = np.array(coarse["mean"])[times] - np.array(coarse["exact"])[times]
-    return float(np.sqrt(np.mean(error**2)))
+    parts = []
+    for name in SCHEDULES:
+        options = {} if name in ("prior", "mixed") else {"schedule": name}
+        chosen = records.pick(method="prior" if name == "prior" else "mean-field", options=options)
+        parts.append(chosen.assign(schedule=name))
+    runs = pd.concat(parts).merge(records.pick(method="prior")[["cell", "row"]], on=["cell", "row"])
+    runs["schedule"] = pd.Categorical(runs["schedule"], SCHEDULES, ordered=True)
+    columns: dict[str, Column] = {"RMSE at t = 0": ("error_at_start", mean()), "RMSE": ("rmse", mean())}
+    columns |= {"90 % covers": COVERAGE["90 % covers"], **CRPS}
+    return [Table("schedule: which factors are visited", summary(runs, ["label", "schedule"], columns))]
 
 
 def width(records: Records) -> list[Table]:
-    rows = []
-    for equation in EQUATIONS:
-        for count in WIDTHS:
-            chosen = ablation(records, equation, "width", count, 1)
-            for where in cells_of(chosen):
-                mine = [r for r in chosen if cell(r) == where]
-                if mine:
-                    what = against(equation, mine)
-                    fit = float(np.median([r["timings"]["fit"] for r in mine]))
-                    lost = sum(r["status"] == "diverged" for r in mine)
-                    rows.append([f"{equation}, {where}", count, len(mine), mean_of(mine, what, "relative_l2"),
-                                 100 * mean_of(mine, what, "coverage90"), 100 * mean_of(mine, what, "coverage95"),
-                                 mean_of(mine, what, "nll"), fit, lost])  # fmt: skip
-    rows.sort(key=lambda row: (row[0], row[1]))
-    header = ["cell", "H", "runs", "relative L2", "90 % covers", "95 % covers", "NLL", "fit [s]", "diverged"]
-    return [Table("width: hidden units", header, rows, "fit times of a busy machine: `timing` has the clean ones")]
+    runs = ablation(records, "width", WIDTHS, 1).rename(columns={"value": "H"})
+    columns: dict[str, Column] = {
+        "relative L2": ("relative_l2", mean()), **COVERAGE, "NLL": ("nll", mean()), "fit [s]": ("fit", median),
+        "diverged": ("status", lambda status: count(status == "diverged")),
+    }  # fmt: skip
+    note = "fit times of a busy machine: `timing` has the clean ones"
+    return [Table("width: hidden units", summary(runs, ["label", "H"], columns), note)]
 
 
 def residual_noise(records: Records) -> list[Table]:
-    rows = []
-    for noise in NOISES:
-        chosen = ablation(records, "advection", "residual_noise", noise, 0.05)
-        for where in cells_of(chosen):
-            mine = [r for r in chosen if cell(r) == where]
-            what = against("advection", mine)
-            lost = sum(collapsed(r) or r["status"] == "diverged" for r in mine)
-            scores = [100 * mean_of(mine, what, "rmse"), 100 * mean_of(mine, what, "coverage90")]
-            rows.append([where, noise, len(mine), *scores, 1000 * mean_of(mine, what, "crps"), lost])
-    rows.sort(key=lambda row: float(str(row[0]).rpartition("=")[2]))
-    header = ["cell", "eps_C", "runs", "RMSE x1e-2", "90 % covers", "CRPS x1e-3", "collapsed"]
-    return [Table("residual-noise: eps_C on advection", header, rows)]
+    runs = ablation(records, "residual_noise", NOISES, 0.05).rename(columns={"value": "eps_C"})
+    runs["lost"] = runs["collapsed"].astype(bool) | (runs["status"] == "diverged")
+    columns = {"RMSE x1e-2": ("rmse", mean(100)), "90 % covers": COVERAGE["90 % covers"], **CRPS}
+    lines = summary(runs.drop(columns="label").rename(columns={"cell": "label"}), ["label", "eps_C"],
+                    {**columns, "collapsed": ("lost", count)})  # fmt: skip
+    return [Table("residual-noise: eps_C on advection", lines)]
 
 
 def timing(records: Records) -> list[Table]:
-    rows = []
-    for equation in EQUATIONS:
-        everything = records.pick(equation=equation, kind="timing")
-        for where in cells_of(everything):
-            here = [r for r in everything if cell(r) == where]
-            ours = next((r["results"] for r in here if r["spec"]["method"] == "mean-field"), None)
-            for record in here:
-                result = record["results"]
-                row = [
-                    f"{equation}, {where}",
-                    record["spec"]["method"],
-                    result["cold"],
-                    result["warm"],
-                    result["predict"],
-                ]
-                for key in ("cold", "warm", "predict"):
-                    row.append(math.nan if ours is None else result[key] / ours[key])
-                rows.append(row)
-    header = [
-        "cell",
-        "method",
-        "fit cold [s]",
-        "fit warm [s]",
-        "predict [s]",
-        "cold : ours",
-        "warm : ours",
-        "predict : ours",
-    ]
-    return [Table("timing: training cold (compilation included) and warm, inference steady", header, rows,
+    runs = records.pick(kind="timing").sort_values(["equation", "cell"], kind="stable")
+    names = {"cold": "fit cold [s]", "warm": "fit warm [s]", "predict": "predict [s]"}
+    ours = runs[runs["method"] == "mean-field"].drop_duplicates("cell").set_index("cell")
+    lines = runs[["label", "method", *names]].rename(columns={"label": "cell", **names})
+    for key in names:
+        lines[f"{key} : ours"] = runs[key] / runs["cell"].map(ours[key]).astype(float)
+    return [Table("timing: training cold (compilation included) and warm, inference steady", lines,
                   "ours = mean-field message passing, as in the paper")]  # fmt: skip
 
 

@@ -1,0 +1,52 @@
+"""The longer studies, one after another, as tables in benchmarks/results/: hours, so a second call resumes.
+
+    python benchmarks/long.py [STUDY ...]      calibration, simulation, intervals, classical; all: `make check-long`
+
+Finished parts are kept in benchmarks/results/.parts/, in a folder per state of src: changed code starts over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PROBLEMS = ("reaction-coefficient", "wave-speed", "fisher-kpp-rates", "reaction-inverse")
+COMMAND = ["-m", "factorfield", "calibrate"]
+STUDIES: dict[str, list[list[str]]] = {  # parts, each one call of Python
+    "calibration": [[*COMMAND, "--draws", "40", "--sigma", kind] for kind in ("known", "unknown")],
+    "simulation": [[*COMMAND, "--simulations", "400"]],
+    "intervals": [["benchmarks/gallery.py", "intervals", name, "--draws", "100"] for name in PROBLEMS],
+    "classical": [["benchmarks/classical.py", name, "--draws", "20"] for name in (*PROBLEMS, "hare-lynx")],
+}
+
+
+def made(part: list[str], file: Path) -> str:
+    """What a part prints; a killed one leaves no file, so that it is run again."""
+    if not file.exists():
+        done = subprocess.run([sys.executable, *part], cwd=HERE.parent, stdout=subprocess.PIPE, text=True, check=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.with_suffix(".part").write_text(done.stdout)
+        file.with_suffix(".part").rename(file)
+    return file.read_text()
+
+
+def main() -> None:
+    sources = [path.read_bytes() for path in sorted((HERE.parent / "src").rglob("*.py"))]
+    state = hashlib.sha256(b"".join(sources)).hexdigest()[:12]
+    describe = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(describe, cwd=HERE, capture_output=True, text=True).stdout.strip() or "unknown"
+    for study in sys.argv[1:] or STUDIES:
+        lines = [f"# {study}, at commit {commit}"]
+        for index, part in enumerate(STUDIES[study]):
+            text = made(part, RESULTS / ".parts" / state / f"{study}-{index}.txt")
+            lines += ["", f"    python {' '.join(part)}", "", text.rstrip()]
+        (RESULTS / f"long-{study}.md").write_text("\n".join(lines) + "\n")
+        print(f"{RESULTS / f'long-{study}.md'} written", flush=True)
+
+
+if __name__ == "__main__":
+    main()
