@@ -71,7 +71,7 @@ class Problem:
     units: Mapping[str, str]
     statements: tuple[Statement, ...]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         equation: Equations,
         domain: Mapping[str, Axis] | Domain,

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from factorfield.messages.links import Belief, Message, carried, inner, returned, segment
+from factorfield.methods.chain.rows import own_groups, standing_groups, whitened
 
 import factorfield as ff
-from factorfield.messages.links import Belief, Message, carried, inner, returned, segment
 from factorfield.methods.chain.chain import Chain
-from factorfield.methods.chain.rows import own_groups, standing_groups, whitened
 from factorfield.model.basis import Departure
 from factorfield.model.spectrum import fit
 from factorfield.model.window import end_map, layout, window_representation
