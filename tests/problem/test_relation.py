@@ -122,7 +122,7 @@ def test_numba_callable_equals_numpy() -> None:
     g = PiecewiseExponential()
     latent = substitute(fisher, {"u": Form(("u",), AXES, (1.0,), g)})
     zeta = np.array([[0.4, -1.0, 2.0]])
-    bends = [float(a(zeta[0, of], order)) for of, order, a in latent.all_bends.values()]
+    bends = [float(a(zeta[0, of], order)) for of, order, a in latent.all_activation_derivatives.values()]
     arguments = np.array([*zeta[0], *bends, *(values[name] for name in latent.parameters)])
     value, *gradient = latent.scalar()(arguments)
     exact, slopes = latent.value_and_gradient(zeta, values, {})

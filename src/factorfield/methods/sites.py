@@ -7,13 +7,14 @@ tilted moments, problem/noise.py) and updates the site so that cavity times site
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
+from factorfield.model.sigmas import observation_noise, shown
 from factorfield.problem.noise import matched
 from factorfield.problem.problem import Problem, Statement
 from factorfield.solution import Solution, Status
@@ -86,19 +87,16 @@ def _updated_site(statement: Statement, site: Statement, mean: Array, variance: 
 
 
 def _described(problem: Problem, solution: Solution) -> Solution:
-    """The solution of the user's own problem: its sigmas, not those of the sites."""
-    own = {s.name: float(np.sqrt(np.mean(_sigmas(s) ** 2))) for s in problem.statements if s.noise is not None}
-    sigma = [(name, own.get(name, value)) for name, value in solution.settings["sigma"]]
-    posterior = replace(solution.posterior, problem=problem, noise=_noise(problem, dict(sigma)))
-    return replace(solution, posterior=posterior, settings={**solution.settings, "sigma": sigma}, resume=None)
-
-
-def _noise(problem: Problem, sigma: Mapping[str, float]) -> dict[str, float]:
-    """Root mean square noise of each field's direct observations; none where some of them have noise of no one size."""
-    noise: dict[str, float] = {}
-    for field in problem.fields:
-        direct = [s for s in problem.statements if s.points is not None and s.relation.text == field]
-        sizes = [sigma[s.name] if s.noise is None else s.noise.spread(sigma[s.name]) for s in direct]
-        if direct and np.all(np.isfinite(sizes)):
-            noise[field] = float(np.sqrt(np.average(np.square(sizes), weights=[len(s.target) for s in direct])))
-    return noise
+    """The solution of the user's own problem: its noise, not that of the sites."""
+    assert solution.model is not None
+    sigmas = []
+    for statement, sigma in zip(problem.statements, solution.model.sigmas, strict=True):
+        if statement.noise is not None:
+            own = replace(sigma, value=_sigmas(statement))
+            sigma = replace(own, noise=statement.noise.spread(own.typical))
+        sigmas.append(sigma)
+    noise = observation_noise(problem, sigmas)
+    finite = {field: size for field, size in noise.items() if np.isfinite(size)}  # some noise has no one size
+    posterior = replace(solution.posterior, problem=problem, noise=finite)
+    settings = {**solution.settings, "sigma": shown(problem, sigmas)}
+    return replace(solution, posterior=posterior, settings=settings, resume=None)

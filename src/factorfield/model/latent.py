@@ -61,52 +61,53 @@ class Functional:
 class LatentRelation:
     """expression(functionals, activation derivatives, parameters, coordinates); the factor's whole meaning.
 
-    `inputs` are the symbols of the functionals; `bends` maps the symbol of g^(k)(z) to (functional of z, k, g).
+    `inputs` are the symbols of the functionals; `activation_derivatives` maps the symbol of g^(k)(z)
+    to (functional of z, k, g).
     """
 
     expression: sympy.Expr
     functionals: tuple[Functional, ...]
     inputs: tuple[sympy.Symbol, ...]
-    bends: Mapping[sympy.Symbol, tuple[int, int, Activation]]
+    activation_derivatives: Mapping[sympy.Symbol, tuple[int, int, Activation]]
     parameters: tuple[str, ...]
     coordinates: tuple[str, ...]
 
     @cached_property
     def gradient(self) -> tuple[sympy.Expr, ...]:
         """d expression / d functional, the activation's chain rule included."""
-        symbols = {key[:2]: symbol for symbol, key in self.all_bends.items()}
+        symbols = {key[:2]: symbol for symbol, key in self.all_activation_derivatives.items()}
         entries = []
         for index, symbol in enumerate(self.inputs):
             entry = self.expression.diff(symbol)
-            for bend, (of, order, _) in self.bends.items():
+            for derivative, (of, order, _) in self.activation_derivatives.items():
                 if of == index:
-                    entry = entry + self.expression.diff(bend) * symbols[index, order + 1]
+                    entry = entry + self.expression.diff(derivative) * symbols[index, order + 1]
             entries.append(entry)
         return tuple(entries)
 
     @cached_property
-    def all_bends(self) -> dict[sympy.Symbol, tuple[int, int, Activation]]:
+    def all_activation_derivatives(self) -> dict[sympy.Symbol, tuple[int, int, Activation]]:
         """The activation derivatives that the expression or its gradient needs."""
         import sympy
 
-        bends = dict(self.bends)
-        present = {key[:2] for key in bends.values()}
-        for of, order, activation in list(bends.values()):
+        activation_derivatives = dict(self.activation_derivatives)
+        present = {key[:2] for key in activation_derivatives.values()}
+        for of, order, activation in list(activation_derivatives.values()):
             if (of, order + 1) not in present:
                 present.add((of, order + 1))
-                bends[sympy.Symbol(f"g{order + 1}_{of}", real=True)] = (of, order + 1, activation)
-        return bends
+                activation_derivatives[sympy.Symbol(f"g{order + 1}_{of}", real=True)] = (of, order + 1, activation)
+        return activation_derivatives
 
     @cached_property
     def is_linear(self) -> bool:
-        moving = set(self.inputs) | set(self.all_bends)
+        moving = set(self.inputs) | set(self.all_activation_derivatives)
         return all(not (entry.free_symbols & moving) for entry in self.gradient)
 
     @property
     def is_activation(self) -> Activation | None:
         """The activation g if the relation is exactly g(z), else None."""
-        if len(self.inputs) == 1 and self.expression in self.bends:
-            _, order, activation = self.bends[self.expression]
+        if len(self.inputs) == 1 and self.expression in self.activation_derivatives:
+            _, order, activation = self.activation_derivatives[self.expression]
             return activation if order == 0 else None
         return None
 
@@ -116,7 +117,7 @@ class LatentRelation:
         import sympy
 
         names = (*self.parameters, *self.coordinates)
-        return (*self.inputs, *self.all_bends, *(sympy.Symbol(name, real=True) for name in names))
+        return (*self.inputs, *self.all_activation_derivatives, *(sympy.Symbol(name, real=True) for name in names))
 
     @cached_property
     def _numpy(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -138,7 +139,7 @@ class LatentRelation:
         """(value, d/d functional 0, ...) in JAX, for functionals given one by one."""
         import jax.numpy as jnp
 
-        bent = [activation(zeta[of], order, jnp) for of, order, activation in self.all_bends.values()]
+        bent = [activation(zeta[of], order, jnp) for of, order, activation in self.all_activation_derivatives.values()]
         return tuple(self._jax(*zeta, *bent, *parameters, *coordinates))
 
     def scalar(self) -> Callable[..., Any]:
@@ -153,7 +154,7 @@ class LatentRelation:
         return numba.njit(sympy.lambdify([array], floats, modules="math", cse=True))
 
     def _values(self, zeta: Array, parameters: Mapping[str, float], coordinates: Mapping[str, Array]) -> list[Any]:
-        bent = [activation(zeta[..., of], order) for of, order, activation in self.all_bends.values()]
+        bent = [activation(zeta[..., of], order) for of, order, activation in self.all_activation_derivatives.values()]
         named = [parameters[name] for name in self.parameters]
         return [*np.moveaxis(zeta, -1, 0), *bent, *named, *(coordinates[name] for name in self.coordinates)]
 
@@ -202,7 +203,7 @@ class _ChainRule:
         self.forms = forms
         self.axes_of = {latent: form.axes for form in forms.values() for latent in form.latents}
         self.jets: dict[sympy.Symbol, tuple[str, Orders]] = {}
-        self.bends: dict[sympy.Symbol, tuple[str, int, Activation]] = {}
+        self.activation_derivatives: dict[sympy.Symbol, tuple[str, int, Activation]] = {}
 
     def jet(self, jet: Jet) -> sympy.Expr:
         form = self.forms[jet.field]
@@ -218,7 +219,9 @@ class _ChainRule:
         value = self._symbol(latent, ()) + self.sympy.Float(form.offset) if form.offset else self._symbol(latent, ())
         if form.link == "exp":
             return self.sympy.exp(value)
-        return value if isinstance(form.activation, Identity) else self._bend(latent, 0, form.activation)
+        if isinstance(form.activation, Identity):
+            return value
+        return self._activation_derivative(latent, 0, form.activation)
 
     def _symbol(self, latent: str, orders: Orders) -> sympy.Symbol:
         suffix = "".join(axis * times for axis, times in orders)
@@ -226,18 +229,18 @@ class _ChainRule:
         self.jets[symbol] = (latent, orders)
         return symbol
 
-    def _bend(self, latent: str, order: int, activation: Activation) -> sympy.Symbol:
+    def _activation_derivative(self, latent: str, order: int, activation: Activation) -> sympy.Symbol:
         symbol = self.sympy.Symbol(f"g{order}|{latent}", real=True)
-        self.bends[symbol] = (latent, order, activation)
+        self.activation_derivatives[symbol] = (latent, order, activation)
         return symbol
 
     def _along(self, expression: sympy.Expr, axis: str) -> sympy.Expr:
         total = self.sympy.Integer(0)
         for symbol in sorted(expression.free_symbols, key=str):
             partial = expression.diff(symbol)
-            if symbol in self.bends:
-                latent, order, activation = self.bends[symbol]
-                inner = self._bend(latent, order + 1, activation) * self._raised(latent, (), axis)
+            if symbol in self.activation_derivatives:
+                latent, order, activation = self.activation_derivatives[symbol]
+                inner = self._activation_derivative(latent, order + 1, activation) * self._raised(latent, (), axis)
             else:
                 inner = self._raised(*self.jets[symbol], axis)
             total += partial * inner
@@ -255,10 +258,10 @@ class _ChainRule:
     ) -> LatentRelation:
         """Number the functionals, merge what acts together, and name the activation's derivatives after them."""
         present = expression.free_symbols
-        bent = {latent: activation for s, (latent, _, activation) in self.bends.items() if s in present}
-        values = [self._symbol(latent, ()) for latent in bent]  # g^(k)(z) reads z itself
+        under = {z: activation for s, (z, _, activation) in self.activation_derivatives.items() if s in present}
+        values = [self._symbol(latent, ()) for latent in under]  # g^(k)(z) reads z itself
         used = sorted((s for s in self.jets if s in present and s not in values), key=str)
-        moving = {*used, *self.bends, *values}
+        moving = {*used, *self.activation_derivatives, *values}
         groups: list[list[tuple[Any, Any]]] = [[(symbol, self.sympy.Integer(1))] for symbol in values]
         straight, curved = self._merged(expression, used, moving)
         inputs = [self.sympy.Symbol(f"q{i}", real=True) for i in range(len(values) + len(straight) + len(curved))]
@@ -275,12 +278,12 @@ class _ChainRule:
         functionals = [
             Functional(self.jets[group[0][0]][0], tuple((self.jets[s][1], c) for s, c in group)) for group in groups
         ]
-        where = {latent: index for index, latent in enumerate(bent)}
-        kept = {s: key for s, key in self.bends.items() if s in present}
+        where = {latent: index for index, latent in enumerate(under)}
+        kept = {s: key for s, key in self.activation_derivatives.items() if s in present}
         names = {s: self.sympy.Symbol(f"g{k}_{where[z]}", real=True) for s, (z, k, _) in kept.items()}
-        bends = {names[s]: (where[z], k, a) for s, (z, k, a) in kept.items()}
+        activation_derivatives = {names[s]: (where[z], k, a) for s, (z, k, a) in kept.items()}
         final = expression.subs(replacements | names, simultaneous=True) + extra
-        return LatentRelation(final, tuple(functionals), tuple(inputs), bends, parameters, coordinates)
+        return LatentRelation(final, tuple(functionals), tuple(inputs), activation_derivatives, parameters, coordinates)
 
     def _merged(
         self, expression: sympy.Expr, used: list[Any], moving: set[Any]
@@ -308,15 +311,15 @@ class _ChainRule:
 
 def without_curvature(relation: LatentRelation) -> LatentRelation:
     """The relation with every g''(z) dropped: the paper's release does so for Fisher-KPP."""
-    dropped = {s: 0 for s, (_, order, _) in relation.bends.items() if order == 2}
+    dropped = {s: 0 for s, (_, order, _) in relation.activation_derivatives.items() if order == 2}
     expression = relation.expression.subs(dropped)
-    bends = {s: key for s, key in relation.bends.items() if s not in dropped}
-    bent = {of for of, _, _ in bends.values()}
+    activation_derivatives = {s: key for s, key in relation.activation_derivatives.items() if s not in dropped}
+    bent = {of for of, _, _ in activation_derivatives.values()}
     kept = [i for i, s in enumerate(relation.inputs) if i in bent or s in expression.free_symbols]
     return replace(
         relation,
         expression=expression,
         functionals=tuple(relation.functionals[i] for i in kept),
         inputs=tuple(relation.inputs[i] for i in kept),
-        bends={s: (kept.index(of), order, g) for s, (of, order, g) in bends.items()},
+        activation_derivatives={s: (kept.index(of), order, g) for s, (of, order, g) in activation_derivatives.items()},
     )

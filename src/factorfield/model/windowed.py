@@ -152,7 +152,7 @@ def window_model(
     windows  their edges, instead of error control
     """
     _check(problem, degree)
-    asked = Asked(degree, None if windows is None else tuple(float(edge) for edge in np.asarray(windows, float)))
+    asked = Asked(degree, None if windows is None else _edges(problem, windows))
     ansatz, scale, spectra = activation or Identity(), field_scale(problem), spectra_of(problem)
     given = checked_counts(modes, problem, "modes")
     counts = window_modes(problem, given, spectra, scale)
@@ -192,6 +192,20 @@ def _check(problem: Problem, degree: int | None) -> None:
         raise expected("averages over space for method='chain'", "one along t", "method='joint'")
     if degree is not None and degree < 4:
         raise expected("degree >= 4", degree, "degree=12")
+
+
+def _edges(problem: Problem, windows: ArrayLike) -> tuple[float, ...]:
+    axis = problem.domain[TIME]
+    try:
+        edges = np.atleast_1d(np.asarray(windows, float))
+    except (TypeError, ValueError):
+        edges = np.zeros(0)
+    inside = edges.ndim == 1 and len(edges) > 1 and bool(np.all(np.diff(edges) > 0.0))
+    if not inside or edges[0] != axis.lower or edges[-1] != axis.upper:
+        middle = 0.5 * (axis.lower + axis.upper)
+        wanted = f"edges of windows that increase from {axis.lower:g} to {axis.upper:g}"
+        raise expected(wanted, repr(windows), f"windows=[{axis.lower:g}, {middle:g}, {axis.upper:g}]")
+    return tuple(float(edge) for edge in edges)
 
 
 def _degree(problem: Problem, families: Mapping[str, Family], activation: Activation) -> int:

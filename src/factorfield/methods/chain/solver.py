@@ -156,7 +156,7 @@ class WindowSolver:
         Between them the last factor serves again as long as each step gains far less than the one before.
         """
         merit = self.merit(groups, weights, place)
-        for _ in range(self.most_iterations):
+        for _ in range(self.most_iterations if np.isfinite(merit) else 0):
             parts = [group.linear_misfit(weights) for group in groups]
             slopes = np.concatenate([rows[:, self.inner] for _, rows in parts])
             curvature = slopes.T @ slopes

@@ -117,7 +117,7 @@ class Form:
     @property
     def activation_derivatives(self) -> Indices:
         """(functional of z, order k) of every g^(k)(z) that a general relation and its slopes read."""
-        keys = [(of, order) for of, order, _ in self.relation.all_bends.values()]
+        keys = [(of, order) for of, order, _ in self.relation.all_activation_derivatives.values()]
         return np.array(keys if self.kind == GENERAL else [], np.int64).reshape(-1, 2)
 
     @property
@@ -202,7 +202,7 @@ def _semilinear(model: BlockModel, relation: LatentRelation) -> Form | None:
     """Match the closed form by the monomials of the relation; None if it is something else."""
     import sympy
 
-    units = sorted({of for of, _, _ in relation.bends.values()})
+    units = sorted({of for of, _, _ in relation.activation_derivatives.values()})
     owners = {relation.functionals[z].latent: name for z in units for name, form in model.representation.forms.items()
               if relation.functionals[z].latent in form.latents}  # fmt: skip
     if not units or len(set(owners.values())) != 1 or any(f.latent not in owners for f in relation.functionals):
@@ -212,7 +212,7 @@ def _semilinear(model: BlockModel, relation: LatentRelation) -> Form | None:
     readout = [sympy.nsimplify(weight[relation.functionals[z].latent]) for z in units]
     roles = np.full((len(units), 3), -1, np.int64)
     roles[:, 0] = units
-    symbols = (*relation.inputs, *relation.bends)
+    symbols = (*relation.inputs, *relation.activation_derivatives)
     found: dict[str, list[sympy.Expr]] = {"p0": [], "p1": [], "p2": [], "c1": [], "c2": []}
     try:
         terms = sympy.Poly(sympy.expand(relation.expression), *symbols).terms()
@@ -221,11 +221,11 @@ def _semilinear(model: BlockModel, relation: LatentRelation) -> Form | None:
     for powers, coefficient in terms:
         present = {symbols[i]: power for i, power in enumerate(powers) if power}
         derivatives = [
-            (units.index(relation.bends[s][0]), relation.bends[s][1], p)
+            (units.index(relation.activation_derivatives[s][0]), relation.activation_derivatives[s][1], p)
             for s, p in present.items()
-            if s in relation.bends
+            if s in relation.activation_derivatives
         ]
-        inputs = [(relation.inputs.index(s), p) for s, p in present.items() if s not in relation.bends]
+        inputs = [(relation.inputs.index(s), p) for s, p in present.items() if s not in relation.activation_derivatives]
         match (sorted(derivatives), inputs):
             case ([], []):
                 found["p0"].append(coefficient)
