@@ -15,14 +15,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = {
-    "py.typed",
-    "report.css",
-    "report.js",
-    "problem_file.schema.json",
-    "templates/heat.toml",
-    "templates/measurements.csv",
-}
 
 
 def run(*command: str | Path, folder: Path, **variables: str) -> str:
@@ -72,9 +64,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_the_wheel_has_every_file_of_the_package(built: tuple[Path, Path]) -> None:
     archive, wheel = built
     sources = ROOT / "src"
-    wanted = {str(path.relative_to(sources)) for path in (sources / "factorfield").rglob("*.py")}
-    wanted |= {str(path.relative_to(sources)) for path in (sources / "factorfield" / "templates").iterdir()}
-    wanted |= {f"factorfield/{name}" for name in DATA}
+    files = [path for path in (sources / "factorfield").rglob("*.*") if path.is_file() and path.suffix != ".pyc"]
+    wanted = {str(path.relative_to(sources)) for path in files}
+    assert {".py", ".typed", ".css", ".js", ".html", ".json", ".toml", ".csv"} <= {
+        path.suffix or path.name for path in files
+    }
     inside = set(zipfile.ZipFile(wheel).namelist())
     assert wanted - inside == set() and any(name.endswith("LICENSE") for name in inside)
     assert not [name for name in inside if not name.startswith("factorfield")]

@@ -76,7 +76,7 @@ class Solution:
     @property
     def warnings(self) -> tuple[str, ...] | None:
         """The advice in words; None: a file that does not say."""
-        return None if self.advice is None else tuple(advice.text for advice in self.advice)
+        return None if self.advice is None else tuple(dict.fromkeys(advice.text for advice in self.advice))
 
     @property
     def correlation(self) -> xr.DataArray:

@@ -155,7 +155,7 @@ def test_warnings_reach_both_documents_and_the_table(
     assert json.loads(said(capsys, "show", "measurements.nc", "--json"))["warnings"] == told
     assert f"warning\t{told[0]}" in said(capsys, "show", "measurements.nc")
     with h5py.File("measurements.nc", "a") as stored:
-        del stored.attrs["warnings"]
+        del stored.attrs["warnings"], stored.attrs["advice"]  # as files of older versions
     assert json.loads(said(capsys, "show", "measurements.nc", "--json"))["warnings"] is None
     assert "warning\tthe file does not say" in said(capsys, "show", "measurements.nc")
 
@@ -218,12 +218,12 @@ def test_compare_takes_what_is_installed_and_shows_no_empty_columns(
 
 def test_check_calls_linear_what_the_methods_solve_as_linear(tmp_path: Path) -> None:
     from factorfield.cli.files import _equation
-    from factorfield.model.model import default_model
+    from factorfield.model.block import block_model
 
     for name in ("poisson-source", "reaction-coefficient", "poisson-2d"):
         problem = ff.problems.get(name)
         relations = [_equation(problem, s)["linear"] for s in problem.statements if s.kind == "equation"]
-        assert all(relations) == default_model(problem).is_linear, name
+        assert all(relations) == block_model(problem).is_linear, name
 
 
 def test_help_names_methods_in_a_sensible_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,6 +245,41 @@ def test_the_paper_model_says_that_it_is_overconfident(capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         main(["solve", "advection", "--method", "joint", "--model", "paper"])
     assert "known to be overconfident" in capsys.readouterr().err
+
+
+def test_a_model_that_a_method_cannot_take_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(["solve", "advection", "--method", "chain", "--model", "paper", "--out", "run.nc"])
+    printed = capsys.readouterr()
+    assert end.value.code == 2 and printed.out == "" and printed.err.count("\n") == 1
+    assert printed.err.startswith("error: expected ") and "method='chain'" in printed.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_compare_says_which_methods_cannot_take_the_model_and_runs_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(["compare", "advection", "--model", "paper", "--methods", "chain,joint", "--json"])
+    rows = {row["method"]: row for row in json.loads(capsys.readouterr().out)["methods"]}
+    assert end.value.code == 1 and rows["joint"]["status"] == "converged" and rows["joint"]["rmse"] > 0
+    assert rows["chain"]["status"].startswith("refused: expected ") and rows["chain"]["rmse"] is None
+    with pytest.raises(SystemExit) as end:
+        main(["compare", "advection", "--model", "paper", "--methods", "chain"])
+    assert end.value.code == 2 and capsys.readouterr().err.startswith("error: expected ")
+
+
+def test_a_method_named_on_the_command_line_makes_its_own_default_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for options, model in (((), "chain"), (("--model", "default"), "chain"), (("--method", "joint"), "default")):
+        said(capsys, "solve", "heat", *options, "--out", "run.nc")
+        assert ff.load("run.nc").settings["model"] == model
 
 
 @pytest.mark.parametrize(

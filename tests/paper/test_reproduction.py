@@ -378,7 +378,7 @@ def test_the_calibration_suite_counts_coverage_of_known_noise() -> None:
     assert np.all(np.diff(shares, axis=1) >= 0.0)
     assert frame["90 %"].between(75.0, 100.0).all()  # three draws: a gross check of the 90 % interval
     assert frame["noise ratio"][1] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
-    ratio = frame["error"] / frame["std"]  # some ten waves in each draw give 1 +- 0.13
+    ratio = frame["RMSE"] / frame["mean std"]  # some ten waves in each draw give 1 +- 0.13
     assert ratio.between(0.6, 1.4).all()
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import factorfield as ff
-from factorfield.show.fields import _beyond, _limits
-from factorfield.show.formula import mathml, mathtext, vanishing
+from factorfield.show.fields import Scale, _beyond, cuts, label
+from factorfield.show.formula import MathText, mathml, mathtext, symbol, vanishing
+from factorfield.show.graph import factor_groups
 from factorfield.show.report.page import page
-from factorfield.show.style import SIGNED, SPREAD
-from factorfield.show.views import check_of, data_of, view
+from factorfield.show.style import BAND, SIGNED, SPREAD
+from factorfield.show.views import calibration, check_of, data_of, residuals, view
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SHAPES = {  # one small problem per shape
     "stationary, an unknown": lambda: ff.problems.get("reaction-coefficient"),
@@ -22,15 +28,22 @@ SHAPES = {  # one small problem per shape
     "space and time": lambda: ff.problems.get("heat", noise=0.1, labels=48),
     "plane": lambda: ff.problems.get("poisson-2d", noise=0.05),
     "plane and time": lambda: ff.problems.get("heat-2d", noise=0.1),
+    "an unknown function": lambda: ff.problems.get("poisson-source"),
     "no truth, two fields": lambda: ff.Problem(
         ["u_t = v_x", "v_t = u_x"], {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)}, {},
         [ff.Initial("u = sin(2*pi*x)"), ff.Initial("v = 0")], name="$x$ & <b>",
     ),
 }  # fmt: skip
-KINDS = ("summary", "fields", "slices", "residual", "coefficients", "trace", "reliability", "graph")
 MISSING = {  # what a problem does not have is said, not drawn
-    "coefficients": {"ODE, two fields", "space and time", "plane", "plane and time", "no truth, two fields"},
-    "trace": {"plane"},
+    "coefficients": {
+        "an unknown function",
+        "ODE, two fields",
+        "space and time",
+        "plane",
+        "plane and time",
+        "no truth, two fields",
+    },
+    "trace": {"an unknown function", "plane"},
     "reliability": {"no truth, two fields"},
 }
 
@@ -40,21 +53,176 @@ def solutions() -> dict[str, ff.Solution]:
     return {name: ff.solve(make()) for name, make in SHAPES.items()}
 
 
+def shown_in(panel: Axes) -> list[np.ndarray]:
+    """The values of the maps that a panel shows, transposed back to (first axis, second axis)."""
+    from matplotlib.collections import QuadMesh
+
+    meshes = [entry for entry in panel.collections if isinstance(entry, QuadMesh)]
+    return [np.asarray(mesh.get_array()).reshape(np.asarray(mesh.get_coordinates()).shape[:2]).T for mesh in meshes]
+
+
+def panels_of(figure: Figure) -> list[Axes]:
+    return [panel for panel in figure.axes if panel.get_label() != "<colorbar>" and panel.get_visible()]
+
+
+def lines_of(panel: Axes) -> dict[str, np.ndarray]:
+    return {str(line.get_label()): np.asarray(line.get_ydata(), float) for line in panel.get_lines()}
+
+
+def legend_of(figure: Figure) -> set[str]:
+    return {text.get_text() for legend in figure.legends for text in legend.get_texts()}
+
+
+def check_fields(figure: Figure, solution: ff.Solution) -> None:
+    """Lines along one axis, maps over two, frames of the plane at four times: the numbers of the prediction."""
+    seen, panels = view(solution), panels_of(figure)
+    if len(seen.axes) == 1:
+        check_slices(figure, solution)
+    elif len(seen.axes) == 2:
+        columns = 2 + (seen.truth is not None)
+        for row, name in enumerate(seen.names):
+            mean, std, *error = panels[row * columns : (row + 1) * columns]
+            np.testing.assert_array_equal(shown_in(mean)[0], seen.mean[row])
+            np.testing.assert_array_equal(shown_in(std)[0], seen.std[row])
+            assert [mean.get_title(), std.get_title()] == [f"posterior {what} of ${name}$" for what in ("mean", "std")]
+            assert [mean.get_xlabel(), mean.get_ylabel()] == [f"${axis}$" for axis in seen.axes]
+            for panel in error:
+                np.testing.assert_array_equal(shown_in(panel)[0], seen.mean[row] - seen.truth[row])
+                assert panel.get_title() == "mean - truth"
+    else:
+        upper, lower = panels[: len(panels) // 2], panels[len(panels) // 2 :]
+        for panel, below in zip(upper, lower, strict=True):
+            at = float(panel.get_title().removeprefix("$t$ = "))
+            index = int(np.abs(seen.axes["t"] - at).argmin())
+            np.testing.assert_array_equal(shown_in(panel)[0], seen.mean[0, index])
+            np.testing.assert_array_equal(shown_in(below)[0], seen.std[0, index])
+        bars = [panel.get_ylabel() for panel in figure.axes if panel.get_label() == "<colorbar>"]
+        assert bars == ["mean of $u$", "std of $u$"]
+
+
+def check_slices(figure: Figure, solution: ff.Solution) -> None:
+    seen = view(solution)
+    at_each = cuts(solution, seen)
+    panels = panels_of(figure)
+    assert len(panels) == len(at_each) * len(seen.names)
+    for index, panel in enumerate(panels):
+        row, piece = index // len(at_each), at_each[index % len(at_each)]
+        drawn = lines_of(panel)
+        np.testing.assert_array_equal(drawn["mean"], piece.mean[row].ravel())
+        assert ("truth" in drawn) == (seen.truth is not None)
+        (band,) = (entry for entry in panel.collections if entry.get_label() == "90 % interval")
+        low, high = piece.mean[row] - BAND * piece.std[row], piece.mean[row] + BAND * piece.std[row]
+        ends = band.get_paths()[0].vertices[:, 1]
+        assert np.isclose(ends.min(), low.min()) and np.isclose(ends.max(), high.max())
+    assert [panel.get_ylabel() for panel in panels[:: len(at_each)]] == [f"${name}$" for name in seen.names]
+    assert {"mean", "90 % interval"} <= legend_of(figure) <= {"mean", "90 % interval", "truth", "data", "data nearby"}
+
+
+def check_summary(figure: Figure, solution: ff.Solution) -> None:
+    """One field over two axes: maps above, slices below. Others: the fields."""
+    seen = view(solution)
+    if len(seen.axes) != 2 or len(seen.names) > 1:
+        check_fields(figure, solution)
+        return
+    above, below = panels_of(figure)[:-3], panels_of(figure)[-3:]
+    np.testing.assert_array_equal(shown_in(above[0])[0], seen.mean[0])
+    np.testing.assert_array_equal(shown_in(above[1])[0], seen.std[0])
+    for panel, piece in zip(below, cuts(solution, seen, 3), strict=True):
+        np.testing.assert_array_equal(lines_of(panel)["mean"], piece.mean[0].ravel())
+    assert {"mean", "90 % interval"} <= legend_of(figure)
+
+
+def check_residual(figure: Figure, solution: ff.Solution) -> None:
+    seen, panels = residuals(solution), panels_of(figure)
+    if len(seen.axes) == 1:
+        for row, panel in enumerate(panels):
+            np.testing.assert_array_equal(lines_of(panel)["mean"], seen.mean[row])
+            assert panel.get_ylabel() == "left - right side" and panel.get_title(loc="left") == mathtext(
+                seen.names[row]
+            )
+    elif len(seen.axes) == 2:
+        for row in range(len(seen.names)):
+            np.testing.assert_array_equal(shown_in(panels[2 * row])[0], seen.mean[row])
+            np.testing.assert_array_equal(shown_in(panels[2 * row + 1])[0], seen.std[row])
+    else:
+        np.testing.assert_array_equal(shown_in(panels[0])[0], seen.mean[0, 0])
+
+
+def check_coefficients(figure: Figure, solution: ff.Solution) -> None:
+    for panel, (name, found) in zip(panels_of(figure), solution.parameters.items(), strict=True):
+        assert panel.get_xlabel() == label(name) and panel.get_title() == f"{found['mean']:.4g} ± {found['std']:.2g}"
+        (posterior,) = (line for line in panel.get_lines() if line.get_label() == "posterior")
+        x, y = (np.asarray(values, float) for values in posterior.get_data())
+        assert np.trapezoid(y, x) == pytest.approx(1.0, abs=1e-3)  # a density
+        assert np.trapezoid(x * y, x) == pytest.approx(found["mean"], abs=1e-2 * found["std"])
+    assert legend_of(figure) == {"90 % interval", "posterior", "prior"}
+
+
+def check_trace(figure: Figure, solution: ff.Solution) -> None:
+    panels, edges = panels_of(figure), solution.settings.get("windows") or []
+    if len(edges) > 2:
+        (stairs,) = (patch for patch in panels[-1].patches if hasattr(patch, "get_data"))
+        np.testing.assert_allclose(stairs.get_data().edges, edges)
+        np.testing.assert_allclose(stairs.get_data().values, np.diff(edges))
+        assert panels[-1].get_ylabel() == "length of the window"
+    for panel in panels[: len(panels) - (len(edges) > 2)]:
+        assert panel.get_xlabel() == "iteration" and panel.get_ylabel() and panel.get_lines()
+
+
+def check_reliability(figure: Figure, solution: ff.Solution) -> None:
+    found = calibration(view(solution))
+    assert found is not None
+    left, right = panels_of(figure)
+    np.testing.assert_allclose(left.get_lines()[1].get_ydata(), [0.0, *found.reliability, 1.0])
+    assert left.get_title() == f"90 % intervals hold {100 * found.scores['coverage90']:.1f} %"
+    np.testing.assert_allclose(right.patches[0].get_data().values, np.asarray(found.pit) * len(found.pit))
+
+
+def check_graph(figure: Figure, solution: ff.Solution) -> None:
+    """A node for every field's weights, every coefficient and every jet; a formula for every group of factors."""
+    (panel,) = panels_of(figure)
+    texts = [text.get_text() for text in panel.texts]
+    groups = factor_groups(solution)
+    assert all(group.formula in texts for group in groups)
+    squares = [line for line in panel.get_lines() if line.get_marker() == "s"]
+    hidden = [*solution.problem.fields, *solution.problem.functions, *solution.problem.unknowns]
+    assert len(squares) == len(groups) + len(hidden)  # factors and priors
+    assert all(f"$W_{{{symbol(name, MathText())}}}$" in texts for name in solution.problem.fields)
+
+
+CHECKS = {
+    "summary": check_summary, "fields": check_fields, "slices": check_slices, "residual": check_residual,
+    "coefficients": check_coefficients, "trace": check_trace, "reliability": check_reliability, "graph": check_graph,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ff.plotting.KINDS)
 def test_every_kind_draws_every_shape_or_says_why_not(
     solutions: dict[str, ff.Solution], shape: str, kind: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    path = tmp_path / "picture.png"
+    path = tmp_path / "picture.svg"
     if shape in MISSING.get(kind, ()):
         with pytest.raises(ff.ProblemError, match=r"expected .* received .*; try --kind"):
             ff.plot(solutions[shape], path, kind=kind)
         assert list(tmp_path.iterdir()) == []
         return
-    ff.plot(solutions[shape], path, kind=kind)
-    assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
-    assert [entry.name for entry in tmp_path.iterdir()] == ["picture.png"]
+    figure = ff.plot(solutions[shape], path, kind=kind)
+    CHECKS[kind](figure, solutions[shape])
+    assert all(mathtext(vanishing(e.text)) in figure.get_suptitle() for e in solutions[shape].problem.equations)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["picture.svg"]
+
+
+def test_a_method_without_std_draws_its_mean_without_warnings() -> None:
+    pytest.importorskip("matplotlib")
+    for solution in (measured(), ff.solve(ff.problems.get("poisson"))):
+        unknown = solution.posterior.predict(solution.default_grid())
+        unknown["std"] = unknown["std"] * np.nan
+        figure = ff.plot(solution, field=unknown)
+        figure.canvas.draw()
+        assert np.all(np.isfinite(lines_of(panels_of(figure)[-1])["mean"]))
+        assert all(np.all(np.isnan(values)) for panel in panels_of(figure)[1:2] for values in shown_in(panel))
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml")])
@@ -104,7 +272,7 @@ def test_the_command_draws_a_stored_solution(solutions: dict[str, ff.Solution], 
 
     done = command("run.nc", "--kind", "coefficients")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "run-coefficients.png").read_bytes().startswith(b"\x89PNG")
+    assert done.stdout == "picture written to run-coefficients.png\n" and (tmp_path / "run-coefficients.png").exists()
     for arguments, words in {
         ("run.nc", "--kind", "coefficents"): "'coefficients'",
         ("no.nc",): "which does not exist",
@@ -164,11 +332,11 @@ def test_the_summary_checks_measurements_where_no_truth_is_known(solutions: dict
 def test_a_spike_leaves_the_rest_of_a_residual_visible() -> None:
     sizes = np.ones((100, 100))
     sizes[0, 0] = 1e3
-    assert _limits(sizes, SPREAD, usual=True)["vmax"] < 2.0 and _limits(sizes, SPREAD)["vmax"] == 1e3
-    assert _beyond(sizes, _limits(sizes, SPREAD, usual=True)) == "max"
-    assert _beyond(sizes, _limits(sizes, SPREAD)) == "neither"
+    assert Scale(SPREAD, usual=True).limits(sizes)[1] < 2.0 and Scale(SPREAD).limits(sizes)[1] == 1e3
+    assert _beyond(sizes, Scale(SPREAD, usual=True).limits(sizes)) == "max"
+    assert _beyond(sizes, Scale(SPREAD).limits(sizes)) == "neither"
     smooth = np.linspace(0, 1, 100)
-    assert _limits(smooth, SIGNED, usual=True) == {"vmin": -1.0, "vmax": 1.0}  # no spike: the whole range
+    assert Scale(SIGNED, usual=True).limits(smooth) == (-1.0, 1.0)  # no spike: the whole range
 
 
 def test_units_with_a_dollar_sign_are_text() -> None:

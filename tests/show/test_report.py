@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import factorfield as ff
+from factorfield.errors import Advice
 from factorfield.show.report.page import page, write
 
 HOSTILE = '</title><script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -124,7 +125,10 @@ def test_data_that_the_solution_misses_are_a_warning_at_the_top() -> None:
     with pytest.warns(ff.AdviceWarning, match="missed by more than chance"):
         solution = small(seen=0.9)
     assert "does not explain" not in page(solution)  # once is enough
-    text = page(replace(solution, warnings=()))  # methods that give no advice
+    others = tuple(advice for advice in solution.advice or () if advice.kind != "contradiction")
+    text = page(replace(solution, advice=(*others, Advice("modes", "observations of u", "x"))))
+    assert "does not explain the observations of u" in text  # advice of another kind does not say so
+    text = page(replace(solution, advice=()))  # methods that give no advice
     assert text.index("1 warning<") < text.index("does not explain the observations of u") < text.index("<h2>Problem")
     assert "No warnings" not in text and "does not explain" not in page(small())
 

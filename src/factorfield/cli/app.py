@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 
 import typer
 
@@ -21,11 +21,11 @@ from factorfield.cli.output import print_json
 from factorfield.cli.pictures import plot_run, report_run
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
 from factorfield.cli.reproduce import reproduce
-from factorfield.errors import AdviceWarning, ProblemError, expected, recorded
+from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
-    from factorfield.files.problem_file import ProblemFile
+    from factorfield.cli.files import Summary
 
 app = typer.Typer(
     add_completion=True,
@@ -44,8 +44,8 @@ AS_PUBLISHED = (
     "how the default model's intervals fare is in docs/gallery.md"
 )
 PACKAGES = (
-    "numpy", "scipy", "sympy", "numba", "xarray", "h5netcdf", "h5py", "typer", "rich", "threadpoolctl", "matplotlib",
-    "jax", "optax", "blackjax", "arviz", "distributed",
+    "numpy", "scipy", "sympy", "numba", "xarray", "h5netcdf", "h5py", "typer", "rich", "jinja2", "threadpoolctl",
+    "matplotlib", "jax", "optax", "blackjax", "arviz", "distributed",
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _root(
 ) -> None: ...
 
 
-def solve(
+def solve(  # noqa: PLR0913
     problem: ProblemName,
     settings: Settings = None,
     method: Annotated[
@@ -87,9 +87,8 @@ def solve(
     allow_outside: AllowOutside = False,
 ) -> None:
     """Solve a problem, print a table, write the solution and a picture."""
-    import factorfield as ff
-    from factorfield import methods
-    from factorfield.cli.estimate import built
+    from factorfield import methods, solving
+    from factorfield.cli.estimate import asked
     from factorfield.files.results import check_result
     from factorfield.show.plotting import check_picture
     from factorfield.show.plotting import plot as draw
@@ -103,16 +102,14 @@ def solve(
             check_result(out)
         if plot is not None:
             check_picture(plot)
-        # a file's options belong to its own method; windows choose their own representation
-        chosen = _method(posed, method)
-        choices: dict[str, Any] = dict(posed.model) if not model else {"name": model}
         begin = time.perf_counter()
-        windows = not choices or choices == {"name": "default"}
-        windows = windows and (chosen is None or getattr(chosen, "takes_problem", False))
-        subject = posed.problem if windows else built(posed.problem, choices)
+        subject = asked(posed.problem, {"name": model} if model else posed.model)
+        name = method or posed.method or methods.default_method(subject)
+        # a file's options belong to its own method
+        chosen, of_model = methods.configured(name, posed.options if method in ("", posed.method) else {})
     modelled = time.perf_counter()
-    solution = ff.solve(subject, method=chosen, progress=True)
-    solution = replace(solution, warnings=(*told, *(solution.warnings or ())))
+    solution = solving.solve(subject, method=chosen, progress=True, **of_model)
+    solution = replace(solution, advice=(*(Advice("problem", text) for text in told), *(solution.advice or ())))
     solved = time.perf_counter()
     field = solution.posterior.predict(solution.default_grid())
     predicted = time.perf_counter()
@@ -120,36 +117,23 @@ def solve(
         solution.save(out)
     if plot is not None:
         draw(solution, plot, field)
-    document = summary(solution, field)
-    document["seconds"] = {"model": modelled - begin, "solve": solved - modelled, "predict": predicted - solved}
-    document["written"] = {key: str(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
-    _print_solution(document, as_json)
+    seconds = {"model": modelled - begin, "solve": solved - modelled, "predict": predicted - solved}
+    written = {key: str(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
+    _print_solution(summary(solution, field), seconds, written, as_json)
     if solution.status != "converged":
         typer.echo(f"note: {solution.status}: {solution.status.help}", err=True)
-    if choices.get("name") == "paper":
+    if solution.settings.get("model") == "paper":
         typer.echo(f"note: {AS_PUBLISHED}", err=True)
     if solution.status == "diverged":
         raise typer.Exit(1)
 
 
-def _method(posed: "ProblemFile", name: str) -> Any:
-    """The configured method, or None for the one that suits."""
-    from factorfield import methods
-    from factorfield.solving import suited
-
-    if name and name != posed.method:
-        return methods.get(name)
-    if posed.method is None and not posed.options:
-        return None
-    return methods.get(posed.method or ("joint" if posed.model else suited(posed.problem)), **posed.options)
-
-
-def _print_solution(document: dict[str, Any], as_json: bool) -> None:
+def _print_solution(document: "Summary", seconds: dict[str, float], written: dict[str, str], as_json: bool) -> None:
     if as_json:
-        print_json(document)
+        print_json({**document, "seconds": seconds, "written": written})
         return
-    print_summary(document, seconds_rows(document["seconds"]))
-    for label, path in document["written"].items():
+    print_summary(document, seconds_rows(seconds))
+    for label, path in written.items():
         typer.echo(f"{label} written to {path}")
 
 
@@ -197,13 +181,20 @@ def _run(arguments: list[str] | None) -> tuple[int, str]:
     except Exception as problem:
         if type(problem).__name__ == "Abort":
             return interrupted
-        if not hasattr(problem, "format_message"):  # a bug of ours: its traceback is what helps
+        if not isinstance(problem, UsageError):  # a bug of ours: its traceback is what helps
             raise
         return _usage(problem)
 
 
-def _usage(problem: Any) -> tuple[int, str]:
-    """What is wrong with the command line itself; told by its methods, as Typer may or may not bring its own Click."""
+@runtime_checkable
+class UsageError(Protocol):
+    """Click's error about a command line, known by its method: Typer may or may not bring a Click of its own."""
+
+    def format_message(self) -> str: ...
+
+
+def _usage(problem: UsageError) -> tuple[int, str]:
+    """What is wrong with the command line itself."""
     context = getattr(problem, "ctx", None)
     path = context.command_path if context is not None else "factorfield"
     if type(problem).__name__ == "NoArgsIsHelpError":
@@ -212,7 +203,7 @@ def _usage(problem: Any) -> tuple[int, str]:
     return 2, f"error: expected arguments of `{path}`, received: {message}; try `{path} --help`"
 
 
-def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     prefix = "advice" if issubclass(category, AdviceWarning) else "warning"
     typer.echo(f"{prefix}: {message}", err=True)
 

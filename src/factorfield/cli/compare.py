@@ -1,14 +1,15 @@
 """`factorfield compare` and `factorfield calibrate`: methods side by side, and intervals that are counted."""
 
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from factorfield.cli.output import number, print_json, print_table, share
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, posed_problem
-from factorfield.errors import expected, nearest
+from factorfield.errors import ProblemError, expected, nearest
 
 COMPARED = ("joint", "mean-field", "hmc", "vi", "sgd", "laplace")
 
@@ -27,7 +28,7 @@ def compare(
     """Run several methods on one model; print one table, draw one picture."""
     from factorfield import methods
     from factorfield.cli.estimate import built
-    from factorfield.methods.compare import compare, table
+    from factorfield.methods.compare import COLUMNS, Contender, compare, table
     from factorfield.progress import bar
     from factorfield.show.plotting import check_picture, plot_comparison
 
@@ -36,9 +37,20 @@ def compare(
     chosen = [methods.get(name.strip()) for name in (names.split(",") if names else _installed())]
     posed = posed_problem("compare", problem, settings, allow_outside)
     subject = built(posed.problem, {"name": model} if model else posed.model)
+    contenders: list[Contender] = []
+    refused: dict[str, str] = {}
     with bar() as report:
-        contenders = list(compare(subject, chosen, report))
-    rows = table(contenders)
+        for method in chosen:
+            try:
+                contenders += compare(subject, [method], report)
+            except ProblemError as reason:  # a model that this method cannot take: the others run
+                refused[method.name] = str(reason)
+    if not contenders:
+        raise ProblemError(next(iter(refused.values())))
+    rows = table(contenders) + [
+        {"method": name, "status": f"refused: {reason}", **dict.fromkeys(COLUMNS.values(), math.nan)}
+        for name, reason in refused.items()
+    ]
     if plot is not None:
         plot_comparison(contenders, plot)
     if as_json:
@@ -52,6 +64,8 @@ def compare(
         status = contender.solution.status
         if status != "converged":
             typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
+    if refused:
+        raise typer.Exit(1)
 
 
 def _installed() -> list[str]:
@@ -65,16 +79,19 @@ def _installed() -> list[str]:
     return [name for name in COMPARED if name not in left_out]
 
 
-def _print_comparison(title: str, rows: list[dict[str, Any]]) -> None:
+def _print_comparison(title: str, rows: list[dict[str, str | float]]) -> None:
     from factorfield.methods.compare import COLUMNS
 
     # without HMC, or without a truth, there is nothing to say in some columns
     columns = {text: key for text, key in COLUMNS.items() if any(row[key] == row[key] for row in rows)}
-    cells = []
-    for row in rows:
-        shown = [share(row[key]) if key == "coverage90" else number(row[key]) for key in columns.values()]
-        cells.append([row["method"], row["status"], *shown])
-    print_table(title, ["method", "status", *columns], cells)
+    header = {"method": "method", "status": "status", **columns}
+    print_table(title, list(header), [[_cell(key, row[key]) for key in header.values()] for row in rows])
+
+
+def _cell(key: str, value: str | float) -> str:
+    if isinstance(value, str):
+        return value
+    return share(value) if key == "coverage90" else number(value)
 
 
 def calibrate(

@@ -14,9 +14,12 @@ import numpy as np
 
 from factorfield import methods, threads
 from factorfield.errors import expected, nearest
-from factorfield.model.model import Model, default_model
-from factorfield.problem.domain import TIME
+from factorfield.methods import taken
+from factorfield.model.block import block_model
+from factorfield.model.model import BlockModel, WindowModel
+from factorfield.model.windowed import window_rows
 from factorfield.problem.problem import Problem
+from factorfield.solving import default_model
 
 MODELS = ("default", "paper")
 START = 0.3  # seconds that the smallest solve takes
@@ -42,21 +45,32 @@ class Estimate:
     seconds: float
 
 
-def estimate(problem: Problem, method: str | None, options: Mapping[str, Any], model: Mapping[str, Any]) -> Estimate:
-    """The size of the model that `solve` would build, and what it costs."""
-    name = method or ("chain" if TIME in problem.domain and not model else "joint")
-    chosen: Any = methods.get(name, **options)
-    return _of_chain(problem, chosen) if name == "chain" else _of_model(built(problem, model), name)
+def estimate(
+    problem: Problem, method: str | None, options: Mapping[str, object], model: Mapping[str, object]
+) -> Estimate:
+    """The size of the first model that `solve` would solve, and what it costs."""
+    subject = asked(problem, model)
+    name = method or methods.default_method(subject)
+    if isinstance(subject, BlockModel):
+        methods.get(name, **options)
+        return _of_block(subject, name)
+    first = default_model(problem, method=name, **options)
+    return _of_block(first, name) if isinstance(first, BlockModel) else _of_windows(taken(first, WindowModel, name))
 
 
-def built(problem: Problem, settings: Mapping[str, Any]) -> Model:
+def asked(problem: Problem, settings: Mapping[str, object]) -> Problem | BlockModel:
+    """The problem, for which a method makes its own default model, or the model that was asked for."""
+    return problem if settings in ({}, {"name": "default"}) else built(problem, settings)
+
+
+def built(problem: Problem, settings: Mapping[str, object]) -> BlockModel:
     """The model that a file's [model] describes."""
-    choices = dict(settings)
+    choices: dict[str, Any] = dict(settings)  # a file's are checked by its schema
     name = choices.pop("name", "default")
     if name not in MODELS:
         raise expected("the model default or paper", name, nearest(name, MODELS, "'default'"))
     if name == "default":
-        return default_model(problem, **choices)
+        return block_model(problem, **choices)
     from factorfield.model.paper import paper_model
 
     if "collocation" in choices:
@@ -64,7 +78,7 @@ def built(problem: Problem, settings: Mapping[str, Any]) -> Model:
     return paper_model(problem, **choices)
 
 
-def _of_model(model: Model, name: str) -> Estimate:
+def _of_block(model: BlockModel, name: str) -> Estimate:
     rows, weights = float(model.factors), float(model.size)
     if name in SWEEPS:
         work, memory = SWEEPS[name] * 4.0 * rows * weights, 3.0 * model.memory
@@ -74,19 +88,16 @@ def _of_model(model: Model, name: str) -> Estimate:
     return Estimate(name, model.size, model.factors, 1, memory, START + work / (SHARE * speed()))
 
 
-def _of_chain(problem: Problem, chosen: Any) -> Estimate:
-    from factorfield.model.windowed import set_up, window_rows
-
-    setup = set_up(problem, chosen.degree, chosen.modes, chosen.activation)
-    weights, windows = setup.representation.size, min(2**setup.first_level, MOST_WINDOWS)
-    factors = window_rows(problem, setup.representation, setup.points)
-    steps = TRIED * windows * _repeats(problem, setup.is_linear)
-    if setup.plain:  # waves do not mix: each by itself
+def _of_windows(model: WindowModel) -> Estimate:
+    weights, windows, traits = model.size, min(2**model.first_level, MOST_WINDOWS), model.traits
+    factors = window_rows(model.problem, model.representation, model.space.points)
+    steps = TRIED * windows * _repeats(model.problem, traits.linear)
+    if traits.separable:  # waves do not mix: each by itself
         work, rows = steps * PASSES * weights**2, 2.0 * weights**2
     else:
-        factorised = TRIED if setup.is_linear and setup.autonomous else steps  # one that serves all windows
+        factorised = TRIED if traits.linear and traits.autonomous else steps  # one that serves all windows
         work, rows = factorised * (2.0 * factors * weights**2 + weights**3), COPIES * factors * weights
-    memory = 8.0 * (rows + 2.0 * windows * weights**2 / setup.settings["degree"])
+    memory = 8.0 * (rows + 2.0 * windows * weights**2 / model.degree)
     return Estimate("chain", weights, factors, windows, memory, START + STEP * steps + work / (SHARE * speed()))
 
 

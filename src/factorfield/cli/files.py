@@ -3,7 +3,7 @@
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -12,10 +12,56 @@ from factorfield.cli.problems import AllowOutside, Json
 from factorfield.errors import ProblemError, expected, nearest, recorded
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from factorfield.cli.estimate import Estimate
     from factorfield.files.problem_file import ProblemFile
-    from factorfield.problem.problem import Problem, Statement
+    from factorfield.posterior.base import Estimate as CoefficientEstimate
+    from factorfield.problem.coefficients import Table, Unknown
+    from factorfield.problem.problem import Problem
+    from factorfield.problem.statement import Sigma, Statement
     from factorfield.solution import Solution
+
+
+class Equation(TypedDict):
+    text: str
+    understood: str
+    linear: bool
+    sigma: float | None
+
+
+class Condition(TypedDict):
+    name: str
+    values: int | None  # how many were measured
+    sigma: float | None
+    noise: str
+
+
+class FunctionRange(TypedDict):
+    """An unknown function, as its range over the domain."""
+
+    least: float
+    largest: float
+    mean_std: float
+
+
+class Summary(TypedDict):
+    """What solve and show both tell about a solution."""
+
+    problem: str
+    equations: list[str]
+    status: str
+    help: str
+    method: str | None
+    weights: int
+    windows: int | None
+    modes: dict[str, int]
+    mean_std: float
+    parameters: "dict[str, CoefficientEstimate]"
+    functions: dict[str, FunctionRange]
+    scores: dict[str, float] | None
+    warnings: list[str] | None
+
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A solution written by `solve --out run.nc`.")]
 LEAST_TIME = 1e-3  # seconds worth a line
@@ -63,6 +109,7 @@ def check(
     allow_outside: AllowOutside = False,
 ) -> None:
     """Say what a problem file means and what solving it will need; solve nothing."""
+    from factorfield.cli.estimate import estimate
     from factorfield.files.problem_file import read_problem, schema_text
 
     if schema:
@@ -75,36 +122,38 @@ def check(
     with recorded() as told:
         read = read_problem(file, allow_outside)
         try:
-            document = _described(read) | {"warnings": told}
+            needs = estimate(read.problem, read.method, read.options, read.model)
         except ProblemError as problem:
             raise ProblemError(f"{file.name}: {problem}") from None
     if as_json:
-        print_json(document)
+        print_json(_described(read, needs) | {"warnings": told})
     else:
-        _print_description(document)
+        _print_description(read, needs)
 
 
-def _described(read: "ProblemFile") -> dict[str, Any]:
-    from factorfield.cli.estimate import estimate
-
+def _described(read: "ProblemFile", needs: "Estimate") -> dict[str, object]:
     problem = read.problem
     return {
         "name": problem.name,
         "fields": list(problem.fields),
-        "equations": [_equation(problem, s) for s in problem.statements if s.kind == "equation"],
+        "equations": _equations(problem),
         "domain": {
             name: {"kind": type(axis).__name__.lower(), "from": axis.lower, "to": axis.upper}
             for name, axis in ((name, problem.domain[name]) for name in problem.domain.names)
         },
         "parameters": {name: _coefficient(value) for name, value in problem.parameters.items()},
-        "conditions": [_condition(s) for s in problem.statements if s.kind != "equation"],
+        "conditions": _conditions(problem),
         "method": {"name": read.method, **read.options},
         "output": {key: str(path) for key, path in read.output.items()},
-        "estimate": vars(estimate(problem, read.method, read.options, read.model)),
+        "estimate": vars(needs),
     }
 
 
-def _equation(problem: "Problem", statement: "Statement") -> dict[str, Any]:
+def _equations(problem: "Problem") -> list[Equation]:
+    return [_equation(problem, statement) for statement in problem.statements if statement.kind == "equation"]
+
+
+def _equation(problem: "Problem", statement: "Statement") -> Equation:
     from factorfield.model.activation import Identity
     from factorfield.model.functions import coefficient_parts
     from factorfield.model.representation import field_form, substitute
@@ -114,11 +163,12 @@ def _equation(problem: "Problem", statement: "Statement") -> dict[str, Any]:
     forms = {name: field_form(name, problem.domain.names, Identity()) for name in problem.fields}
     linear = substitute(relation, forms | {name: form for name, _, form in coefficient_parts(problem)}).is_linear
     return {
-        "text": relation.text, "understood": f"{relation.expression} = 0", "linear": linear, "sigma": statement.sigma
+        "text": relation.text, "understood": f"{relation.expression} = 0", "linear": linear,
+        "sigma": _typical(statement.sigma),
     }  # fmt: skip
 
 
-def _coefficient(value: Any) -> str:
+def _coefficient(value: "float | Table | Unknown") -> str:
     from factorfield.problem.coefficients import Table, Unknown
 
     if isinstance(value, Unknown):
@@ -129,34 +179,42 @@ def _coefficient(value: Any) -> str:
     return f"{value:g}"
 
 
-def _condition(statement: "Statement") -> dict[str, Any]:
+def _conditions(problem: "Problem") -> list[Condition]:
+    return [
+        {
+            "name": statement.name,
+            "values": len(statement.target) if statement.points is not None else None,
+            "sigma": _typical(statement.sigma),
+            "noise": "gaussian" if statement.noise is None else statement.noise.name,
+        }
+        for statement in problem.statements if statement.kind != "equation"
+    ]  # fmt: skip
+
+
+def _typical(sigma: "Sigma") -> float | None:
+    """One number for the sigmas of a statement: their root mean square."""
     import numpy as np
 
-    known = None if statement.sigma is None else float(np.sqrt(np.mean(np.square(statement.sigma))))
-    count = len(statement.target) if statement.points is not None else None
-    noise = "gaussian" if statement.noise is None else statement.noise.name
-    return {"name": statement.name, "values": count, "sigma": known, "noise": noise}
+    return None if sigma is None else float(np.sqrt(np.mean(np.square(sigma))))
 
 
-def _print_description(document: dict[str, Any]) -> None:
-    rows = []
-    for equation in document["equations"]:
+def _print_description(read: "ProblemFile", needs: "Estimate") -> None:
+    problem, rows = read.problem, []
+    for equation in _equations(problem):
         kind = "linear" if equation["linear"] else "nonlinear"
         rows.append(("equation", f"{equation['understood']}  ({kind}, {_trusted(equation['sigma'])})"))
-    rows += [
-        (f"domain {n}", f"{axis['kind']} [{axis['from']:g}, {axis['to']:g}]") for n, axis in document["domain"].items()
-    ]
-    rows += [(f"parameter {name}", text) for name, text in document["parameters"].items()]
-    for condition in document["conditions"]:
+    for name in problem.domain.names:
+        axis = problem.domain[name]
+        rows.append((f"domain {name}", f"{type(axis).__name__.lower()} [{axis.lower:g}, {axis.upper:g}]"))
+    rows += [(f"parameter {name}", _coefficient(value)) for name, value in problem.parameters.items()]
+    conditions = _conditions(problem)
+    for condition in conditions:
         count = "" if condition["values"] is None else f"{condition['values']} values, "
         noise = "" if condition["noise"] == "gaussian" else f", {condition['noise']} noise"
         rows.append(("condition", f"{condition['name']}  ({count}{_trusted(condition['sigma'])}{noise})"))
-    rows += [("condition", "none")] if not document["conditions"] else []
-    rows += [(f"output {key}", path) for key, path in document["output"].items()]
-    from factorfield.cli.estimate import Estimate
-
-    rows += _cost(Estimate(**document["estimate"]))
-    print_table(f"{document['name']}: fields {', '.join(document['fields'])}", [], rows)
+    rows += [("condition", "none")] if not conditions else []
+    rows += [(f"output {key}", str(path)) for key, path in read.output.items()]
+    print_table(f"{problem.name}: fields {', '.join(problem.fields)}", [], rows + _cost(needs))
 
 
 def _trusted(sigma: float | None) -> str:
@@ -188,27 +246,22 @@ def show(
     from factorfield.solution import load
 
     solution = load(file)
-    field = solution.predict(**solution.default_grid())  # type: ignore[arg-type]
-    document = summary(solution, field) | {"conditions": [_condition(s) for s in _said(solution)]}
-    document |= {"settings": dict(solution.settings), "timings": dict(solution.timings)}
+    field = solution.posterior.predict(solution.default_grid())
+    document, conditions = summary(solution, field), _conditions(solution.problem)
     if as_json:
-        print_json(document)
+        more = {"conditions": conditions, "settings": dict(solution.settings), "timings": dict(solution.timings)}
+        print_json({**document, **more})
         return
     rows = [("warning", text) for text in document["warnings"] or ()]
     rows += [("warning", "the file does not say")] if document["warnings"] is None else []
-    rows += [
-        ("condition", str(c["name"]) + (f" ({c['values']} values)" if c["values"] else ""))
-        for c in document["conditions"]
-    ]
+    for condition in conditions:
+        count = f" ({condition['values']} values)" if condition["values"] else ""
+        rows.append(("condition", condition["name"] + count))
     rows += [(f"setting {key}", _short(value)) for key, value in solution.settings.items()]
     print_summary(document, rows + seconds_rows(solution.timings))
 
 
-def _said(solution: "Solution") -> list["Statement"]:
-    return [statement for statement in solution.problem.statements if statement.kind != "equation"]
-
-
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_short(entry)}" for key, entry in value.items()) or "-"
     if isinstance(value, list) and value and all(isinstance(entry, list) for entry in value):  # names and numbers
@@ -218,12 +271,11 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def summary(solution: "Solution", field: Any) -> dict[str, Any]:
-    """What solve and show both tell about a solution."""
+def summary(solution: "Solution", field: "xr.Dataset") -> Summary:
     from factorfield import metrics
 
     problem = solution.problem
-    document: dict[str, Any] = {
+    return {
         "problem": problem.name,
         "equations": [equation.text for equation in problem.equations],
         "status": str(solution.status),
@@ -234,30 +286,23 @@ def summary(solution: "Solution", field: Any) -> dict[str, Any]:
         "modes": dict(solution.settings.get("modes", {})),
         "mean_std": float(field["std"].mean()),
         "parameters": solution.parameters,
-        "functions": _functions(solution),
+        "functions": {name: _range(solution, name) for name in problem.functions},
         "scores": None if problem.truth is None else metrics.score(field, problem.truth),
         "warnings": None if solution.warnings is None else list(solution.warnings),
     }
-    return document
 
 
-def _functions(solution: "Solution") -> dict[str, Any]:
-    """Unknown functions, as their range over the domain."""
-    found = {}
-    for name in solution.problem.functions:
-        values = solution.predict(of=name, **solution.default_grid())  # type: ignore[arg-type]
-        found[name] = {
-            "least": float(values["mean"].min()), "largest": float(values["mean"].max()),
-            "mean_std": float(values["std"].mean()),
-        }  # fmt: skip
-    return found
+def _range(solution: "Solution", name: str) -> FunctionRange:
+    values = solution.posterior.predict(solution.default_grid(), name)
+    mean, std = values["mean"], values["std"]
+    return {"least": float(mean.min()), "largest": float(mean.max()), "mean_std": float(std.mean())}
 
 
 def seconds_rows(timings: Mapping[str, float]) -> list[tuple[str, str]]:
     return [(f"seconds to {key}", number(value)) for key, value in timings.items() if value >= LEAST_TIME]
 
 
-def print_summary(document: dict[str, Any], more: list[tuple[str, str]]) -> None:
+def print_summary(document: Summary, more: list[tuple[str, str]]) -> None:
     """The table of solve and show: what both tell, then more."""
     rows = [("status", document["status"]), ("method", document["method"] or "-")]
     rows += [("weights", str(document["weights"]))]
@@ -270,6 +315,6 @@ def print_summary(document: dict[str, Any], more: list[tuple[str, str]]) -> None
     rows += [("mean std", f"{document['mean_std']:.3g}")]
     for name, values in document["parameters"].items():
         rows.append((name, uncertain(values["mean"], values["std"], *values["interval"])))
-    for name, values in document["functions"].items():
-        rows.append((name, f"from {values['least']:.4g} to {values['largest']:.4g}, mean std {values['mean_std']:.2g}"))
+    for name, found in document["functions"].items():
+        rows.append((name, f"from {found['least']:.4g} to {found['largest']:.4g}, mean std {found['mean_std']:.2g}"))
     print_table(f"{document['problem']}: {'; '.join(document['equations'])}", [], rows + more)

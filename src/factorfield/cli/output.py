@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import typer
 
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 WORDS = ("method", "status", "cell", "quantity", "verdict")  # columns of words, not numbers
 
 
@@ -61,14 +61,14 @@ def print_table(title: str, header: list[str], rows: Sequence[Sequence[str]]) ->
     Console().print(shown)
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def print_json(document: Mapping[str, object]) -> None:
     """The one document on stdout; what is no number is null, as JSON knows neither NaN nor infinity."""
     import json
 
     typer.echo(json.dumps(plain(document), ensure_ascii=False, indent=2, allow_nan=False))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -38,7 +38,7 @@ def posed_problem(command: str, name: str, settings: list[str] | None, allow_out
     """The problem that a command's argument means: a file's, or a worked one by name."""
     from factorfield.files.problem_file import ProblemFile, read_problem, with_numbers
 
-    options = dict(assignment(text) for text in settings or [])
+    options: dict[str, Any] = dict(assignment(text) for text in settings or [])  # text for a number is refused later
     if is_file_name(name):
         return with_numbers(read_problem(name, allow_outside), options)
     from factorfield import problems
@@ -51,7 +51,7 @@ def posed_problem(command: str, name: str, settings: list[str] | None, allow_out
     return ProblemFile(problems.get(name, **options))
 
 
-def assignment(text: str) -> tuple[str, Any]:
+def assignment(text: str) -> tuple[str, int | float | str]:
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
         raise expected("--set name=value", text, "--set nu=0.05")

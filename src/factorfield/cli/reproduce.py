@@ -10,11 +10,13 @@ import typer
 from factorfield.errors import expected, needed
 
 if TYPE_CHECKING:
-    from factorfield.paper.plan import Scope
+    from factorfield.paper.plan import Run, Scope
+    from factorfield.paper.store import Store
     from factorfield.paper.sweep import Outcome
+    from factorfield.paper.tables import Records
 
 
-def reproduce(
+def reproduce(  # noqa: PLR0913
     targets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -50,32 +52,40 @@ def reproduce(
     """Run the paper's experiments and write its tables, figures and an HTML page."""
     from factorfield.paper.plan import TARGETS, checked_targets
     from factorfield.paper.store import Store
-    from factorfield.paper.sweep import Outcome, sweep
+    from factorfield.paper.sweep import Outcome
     from factorfield.paper.tables import Records
-    from factorfield.progress import bar
 
     wanted = checked_targets(targets or [])
     scope = _scope(methods, rows, speeds, quick, data)
     needed("distributed", "cluster")
     needed("matplotlib", "plot")
     store = Store.open(out)
-    runs = {run.key: run for target in wanted for run in TARGETS[target](scope)}
-    # timings need an idle machine: they come last, one at a time
-    parts = [[r for r in runs.values() if r.kind == "scores"], [r for r in runs.values() if r.kind == "timing"]]
+    runs = list({run.key: run for target in wanted for run in TARGETS[target](scope)}.values())
     folder = None if data is None else str(data.expanduser().resolve())
+    if report_only:
+        outcome = Outcome(skipped=sum(store.finished(run) for run in runs))
+    else:
+        outcome = _sweep(runs, store, folder, scheduler, workers, retry)
+    records = Records([record for run in runs if (record := store.read(run)) is not None])
+    _write(wanted, records, outcome, out)
+
+
+def _sweep(
+    runs: "list[Run]", store: "Store", folder: str | None, scheduler: str | None, workers: int | None, retry: bool
+) -> "Outcome":
+    """Make the runs; timings need an idle machine: they come last, one at a time."""
+    from factorfield.paper.sweep import Outcome, sweep
+    from factorfield.progress import bar
+
     outcome = Outcome()
-    for part, processes in zip(parts, (workers, 1), strict=True):
-        if report_only:
-            outcome.skipped += sum(store.finished(run) for run in part)
-            continue
+    for kind, processes in (("scores", workers), ("timing", 1)):
         with bar() as tell:
-            done = sweep(part, store, folder, scheduler, processes, retry, tell)
+            done = sweep([run for run in runs if run.kind == kind], store, folder, scheduler, processes, retry, tell)
         outcome.finished += done.finished
         outcome.skipped += done.skipped
         outcome.set_aside += done.set_aside
         outcome.failed |= done.failed
-    records = Records([record for run in runs.values() if (record := store.read(run)) is not None])
-    _write(wanted, scope, records, outcome, out)
+    return outcome
 
 
 def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data: Path | None) -> "Scope":
@@ -100,15 +110,14 @@ def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data
     return Scope(names, rows, chosen, "generated" if data is None else "pdebench", quick)
 
 
-def _write(wanted: list[str], scope: "Scope", records: object, outcome: "Outcome", out: Path) -> None:
+def _write(wanted: list[str], records: "Records", outcome: "Outcome", out: Path) -> None:
     import shlex
 
     from factorfield.paper.claims import answered, as_table
     from factorfield.paper.figures import draw
     from factorfield.paper.page import page
-    from factorfield.paper.tables import TABLES, Records
+    from factorfield.paper.tables import TABLES
 
-    assert isinstance(records, Records)
     tables = {target: TABLES[target](records) for target in wanted if target in TABLES}
     for target, made in tables.items():
         for index, table in enumerate(made):

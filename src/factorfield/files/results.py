@@ -109,7 +109,7 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
         "versions": _json(result.versions),
     }
     if result.advice is not None:
-        top.attrs["warnings"] = json.dumps([advice.text for advice in result.advice])
+        top.attrs["warnings"] = json.dumps(list(dict.fromkeys(advice.text for advice in result.advice)))
         top.attrs["advice"] = json.dumps([(advice.kind, advice.text, advice.about) for advice in result.advice])
     for key, values in (("truth", problem.truth), ("stored", problem.stored)):
         if values is not None:

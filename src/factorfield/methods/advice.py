@@ -70,7 +70,7 @@ def contradictions(misfits: Mapping[str, tuple[float, int]]) -> list[Advice]:
         f"values are missed by more than chance: {'; '.join(missed.values())}. They contradict each other or the "
         "equation, or their sigma is too small"
     )
-    return [Advice("contradiction", text, "; ".join(missed))] if missed else []
+    return [Advice("contradiction", text, name) for name in missed]
 
 
 def unfollowed(name: str, missed: float) -> Advice:

@@ -36,7 +36,7 @@ FISHER_TIME_MODES = 15
 COEFFICIENT_FLOOR = 1e-3  # in the paper's scaled units
 
 
-def paper_model(
+def paper_model(  # noqa: PLR0913
     problem: Problem, width: int = 1, *, readout: Sequence[float] | None = None, activation: Activation | None = None,
     label_noise: float = 0.02, residual_noise: float = 0.05, modes: Mapping[str, int] | None = None,
     labels: int | None = None, rotation: bool = True, curvature: bool = True, variant: Variant = "paper", seed: int = 0,

@@ -75,7 +75,7 @@ class Problem:
     constants: Mapping[str, Any]  # what is known: numbers, and tables of values
     typical_parameters: Mapping[str, float | Table]  # the same, and unknown coefficients at their prior means
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         equation: Equations,
         domain: Mapping[str, Axis] | Domain,

@@ -23,7 +23,7 @@ from factorfield.problems._initial_value import field_array, from_file_or, initi
 CELLS = 1024
 
 
-def problem(
+def problem(  # noqa: PLR0913
     nu: float | None = None,
     rho: float | None = None,
     row: int = 0,

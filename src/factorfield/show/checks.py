@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
 from factorfield.show.fields import label
-from factorfield.show.style import BLACK, BLUE, GREY
+from factorfield.show.style import BLACK, BLUE, GREY, Drawing
 from factorfield.show.views import LEVELS, View, beliefs, density, needs_truth
 from factorfield.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 MEANING = {  # of the curves that methods leave in solution.trace
@@ -23,7 +27,7 @@ MEANING = {  # of the curves that methods leave in solution.trace
 ENERGIES = ("negative_log_joint", "free_energy", "negative_bound")
 
 
-def coefficients(plt: Any, solution: Solution, _: View) -> Any:
+def coefficients(plt: Drawing, solution: Solution, _: View) -> Figure:
     """Prior and posterior density of every unknown coefficient, with the 90 % interval."""
     found = beliefs(solution)
     if not found:
@@ -50,7 +54,7 @@ def coefficients(plt: Any, solution: Solution, _: View) -> Any:
     return figure
 
 
-def trace(plt: Any, solution: Solution, _: View) -> Any:
+def trace(plt: Drawing, solution: Solution, _: View) -> Figure:
     """What the method left in its trace: a curve per quantity; the windows of time where there are windows."""
     curves = _curves(solution.trace)
     edges = np.asarray(solution.settings.get("windows") or [], float)
@@ -74,13 +78,13 @@ def trace(plt: Any, solution: Solution, _: View) -> Any:
 _COUNTS = {"windows": "windows", "iterations": "iterations", "rejected": "rejected"}
 
 
-def _curves(trace: Mapping[str, Any]) -> dict[str, Array]:
+def _curves(trace: Mapping[str, object]) -> dict[str, Array]:
     found = {name: values for name, values in trace.items() if isinstance(values, list | tuple) and name != "passes"}
     curves = {name: np.asarray(values, float) for name, values in found.items() if len(values) > 1}
     return {name: values for name, values in curves.items() if values.ndim == 1 and np.any(np.isfinite(values))}
 
 
-def _curve(panel: Any, name: str, values: Array) -> None:
+def _curve(panel: Axes, name: str, values: Array) -> None:
     """Energies as what is left above the lowest one: their absolute level says nothing."""
     steps = np.arange(1, len(values) + 1)
     meaning = MEANING.get(name, name.replace("_", " "))
@@ -91,22 +95,22 @@ def _curve(panel: Any, name: str, values: Array) -> None:
         panel.plot(steps, values, color=BLUE, marker="o" if len(steps) < 60 else None, ms=3)
         panel.set(ylabel=meaning)
     panel.set(xlabel="iteration", yscale="log" if name in ENERGIES or np.nanmin(values) > 0.0 else "linear")
-    panel.xaxis.get_major_locator().set_params(integer=True)
+    panel.locator_params(axis="x", integer=True)
 
 
-def reliability(plt: Any, _: Solution, view: View) -> Any:
+def reliability(plt: Drawing, _: Solution, view: View) -> Figure:
     """How often intervals of each level hold the truth, and where in the predicted distribution it lies."""
     found = needs_truth(view)
     figure, (left, right) = plt.subplots(1, 2, figsize=(6.6, 3.2), constrained_layout=True)
     left.plot((0, 1), (0, 1), color=BLACK, lw=0.7)
-    left.plot((0.0, *LEVELS, 1.0), (0.0, *found["reliability"], 1.0), color=BLUE, marker="o", ms=3)
+    left.plot((0.0, *LEVELS, 1.0), (0.0, *found.reliability, 1.0), color=BLUE, marker="o", ms=3)
     left.set(xlabel="level of the interval", ylabel="share of the truth inside", xlim=(0, 1), ylim=(0, 1.02))
     left.set_aspect("equal")
-    pit = np.asarray(found["pit"])
+    pit = np.asarray(found.pit)
     right.stairs(pit * len(pit), np.linspace(0, 1, len(pit) + 1), fill=True, color=BLUE, alpha=0.35)
     right.axhline(1.0, color=BLACK, lw=0.7)
     right.set(xlabel="predicted probability of less than the truth", ylabel="density", xlim=(0, 1))
-    scores = found["scores"]
+    scores = found.scores
     left.set_title(f"90 % intervals hold {100 * scores['coverage90']:.1f} %")
     right.set_title(f"RMSE {scores['rmse']:.2g}, CRPS {scores['crps']:.2g}")
     return figure

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,15 @@ from numpy.typing import NDArray
 from factorfield.problem.domain import TIME
 from factorfield.problem.units import in_units
 from factorfield.show.formula import MathText, mathtext, symbol
-from factorfield.show.style import BAND, BLACK, BLUE, ORANGE, SIGNED, SPREAD, VALUES
+from factorfield.show.style import BAND, BLACK, BLUE, ORANGE, SIGNED, SPREAD, VALUES, Drawing
 from factorfield.show.views import Check, Data, View, cut, data_of, residuals
 from factorfield.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 FRAMES = 4
@@ -37,16 +44,16 @@ def _unit(units: Mapping[str, str], name: str) -> str:
 # -- figures
 
 
-def fields(plt: Any, solution: Solution, view: View) -> Any:
+def fields(plt: Drawing, solution: Solution, view: View) -> Figure:
     """Maps of mean and std (lines where there is one axis, frames where there are three)."""
     if len(view.axes) == 1:
         return slices(plt, solution, view)
     if len(view.axes) == 2:
         return _maps(plt, solution, view)
-    return _frames(plt, solution, view, [("mean", view.mean, VALUES), ("std", view.std, SPREAD)])
+    return _frames(plt, solution, view, [("mean", view.mean, Scale(VALUES)), ("std", view.std, Scale(SPREAD))])
 
 
-def slices(plt: Any, solution: Solution, view: View) -> Any:
+def slices(plt: Drawing, solution: Solution, view: View) -> Figure:
     """The field along one axis at a few positions of the others: a row per field, each panel on its own scale."""
     at_each = cuts(solution, view)
     wide = 2.3 * len(at_each) if len(at_each) > 1 else 5.4
@@ -66,7 +73,7 @@ def slices(plt: Any, solution: Solution, view: View) -> Any:
     return figure
 
 
-def residual(plt: Any, solution: Solution, _: View) -> Any:
+def residual(plt: Drawing, solution: Solution, _: View) -> Figure:
     """Left minus right side of each equation, and how uncertain it is."""
     shown = residuals(solution)
     if len(shown.axes) == 1:
@@ -78,7 +85,7 @@ def residual(plt: Any, solution: Solution, _: View) -> Any:
         for row, panel in enumerate(panels[:, 0]):
             _band(panel, x, shown.mean[row], shown.std[row])
             panel.axhline(0.0, color=BLACK, lw=0.6)
-            reach = _usual(np.abs(shown.mean[row]) + BAND * shown.std[row])
+            reach = _usual(np.abs(shown.mean[row]) + BAND * np.nan_to_num(shown.std[row]))
             panel.set_ylim(-1.1 * reach, 1.1 * reach)
             panel.set(ylabel="left - right side")
             panel.set_title(mathtext(shown.names[row]), loc="left")
@@ -86,21 +93,21 @@ def residual(plt: Any, solution: Solution, _: View) -> Any:
         legend(figure, panels.ravel())
         return figure
     if len(shown.axes) > 2:
-        both = [("residual", shown.mean, SIGNED), ("std", shown.std, SPREAD)]
-        return _frames(plt, solution, shown, both, usual=True)
+        both = [("residual", shown.mean, Scale(SIGNED, usual=True)), ("std", shown.std, Scale(SPREAD, usual=True))]
+        return _frames(plt, solution, shown, both)
     figure, panels = plt.subplots(
         len(shown.names), 2, figsize=(6.6, 2.5 * len(shown.names) + 0.4), squeeze=False, constrained_layout=True
     )
     for row in range(len(shown.names)):
         least, units = 1e-6 * float(shown.std[row].max()), solution.problem.units
-        heat(figure, panels[row, 0], shown, shown.mean[row], SIGNED, units, least=least, usual=True)
-        heat(figure, panels[row, 1], shown, shown.std[row], SPREAD, units, usual=True)
+        heat(panels[row, 0], shown, shown.mean[row], Scale(SIGNED, least, usual=True), units)
+        heat(panels[row, 1], shown, shown.std[row], Scale(SPREAD, usual=True), units)
         panels[row, 0].set_title("residual, left - right side" if len(shown.names) == 1 else mathtext(shown.names[row]))
         panels[row, 1].set_title("its std")
     return figure
 
 
-def _maps(plt: Any, solution: Solution, view: View) -> Any:
+def _maps(plt: Drawing, solution: Solution, view: View) -> Figure:
     rows = len(view.names)
     columns = 2 + (view.truth is not None)
     square = view.times is None
@@ -109,26 +116,24 @@ def _maps(plt: Any, solution: Solution, view: View) -> Any:
         constrained_layout=True,
     )  # fmt: skip
     for row in range(rows):
-        maps(figure, panels[row], solution, view, row)
+        maps(panels[row], solution, view, row)
     return figure
 
 
-def maps(figure: Any, panels: Sequence[Any], solution: Solution, view: View, row: int) -> None:
+def maps(panels: Sequence[Axes], solution: Solution, view: View, row: int) -> None:
     """Mean with the places of the data, std, and the error where the truth is known."""
     name, units = label(view.names[row]), solution.problem.units
-    heat(figure, panels[0], view, view.mean[row], VALUES, units, of=view.names[row])
-    heat(figure, panels[1], view, view.std[row], SPREAD, units, of=view.names[row])
+    heat(panels[0], view, view.mean[row], Scale(VALUES), units, of=view.names[row])
+    heat(panels[1], view, view.std[row], Scale(SPREAD), units, of=view.names[row])
     panels[0].set_title(f"posterior mean of {name}")
     panels[1].set_title(f"posterior std of {name}")
     if view.truth is not None:
-        heat(figure, panels[2], view, view.mean[row] - view.truth[row], SIGNED, units, of=view.names[row])
+        heat(panels[2], view, view.mean[row] - view.truth[row], Scale(SIGNED), units, of=view.names[row])
         panels[2].set_title("mean - truth")
     _places(panels[0], solution, view, view.names[row])
 
 
-def _frames(
-    plt: Any, solution: Solution, view: View, quantities: Sequence[tuple[str, Array, str]], usual: bool = False
-) -> Any:
+def _frames(plt: Drawing, solution: Solution, view: View, quantities: Sequence[tuple[str, Array, Scale]]) -> Figure:
     """Maps over space at a few times: a row per quantity of each field, one colour scale per row."""
     last, units = len(view.axes[TIME]) - 1, solution.problem.units
     times = sorted({round(share * last) for share in SHARES})
@@ -138,11 +143,11 @@ def _frames(
         constrained_layout=True,
     )  # fmt: skip
     for index in range(rows):
-        which, (what, values, colours) = index // len(quantities), quantities[index % len(quantities)]
+        which, (what, values, scale) = index // len(quantities), quantities[index % len(quantities)]
+        limits = replace(scale, least=1e-6 * float(view.std[which].max())).limits(values[which])
         for column, time in enumerate(times):
             panel = panels[index, column]
-            limits = _limits(values[which], colours, 1e-6 * float(view.std[which].max()), usual)
-            picture = _mesh(panel, view, values[which, time], colours, limits)
+            picture = _mesh(panel, view, values[which, time], scale.colours, limits)
             if what == "mean":
                 _places(panel, solution, view, view.names[which], float(view.axes[TIME][time]))
             panel.set(xlabel=label(view.space[0], units) if index == rows - 1 else "")
@@ -160,28 +165,52 @@ def _frames(
 # -- panels
 
 
-def heat(
-    figure: Any, panel: Any, view: View, values: Array, colours: str, units: Mapping[str, str], *,
-    of: str = "", least: float = 0.0, usual: bool = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True)
+class Scale:
+    """A colour map and how far its colours reach.
+
+    `least` is the smallest reach of a signed scale: rounding should not look like structure; `usual` lets colours end
+    where a spike begins.
+    """
+
+    colours: str
+    least: float = 0.0
+    usual: bool = False
+
+    def limits(self, values: Array) -> tuple[float, float]:
+        known = values[np.isfinite(values)]
+        if not known.size:  # a method without a std
+            return 0.0, 1.0
+        most = _usual if self.usual else np.max
+        if self.colours == SIGNED:
+            reach = max(float(most(np.abs(known))), self.least) or 1.0
+            return -reach, reach
+        # a std that hardly varies should look that way
+        low, high = 0.0 if self.colours == SPREAD else float(known.min()), float(most(known))
+        return low, high if high > low else low + 1.0
+
+
+def heat(panel: Axes, view: View, values: Array, scale: Scale, units: Mapping[str, str], of: str = "") -> None:
     """A map over two axes with its colour bar: time runs to the right, or the first axis of space does.
 
-    `of` names what has the values' units; `least` is the smallest reach of a signed scale: rounding should not look
-    like structure; `usual` lets colours end where a spike begins.
+    `of` names what has the values' units.
     """
-    limits = _limits(values, colours, least, usual)
-    picture = _mesh(panel, view, values, colours, limits)
+    limits = scale.limits(values)
+    picture = _mesh(panel, view, values, scale.colours, limits)
     across, up = view.axes
     panel.set(xlabel=label(across, units), ylabel=label(up, units))
-    beside = panel.inset_axes([1.04, 0.0, 0.05, 1.0])  # as high as the map, whatever its shape
-    bar = figure.colorbar(picture, cax=beside, extend=_beyond(values, limits))
+    beside = panel.inset_axes((1.04, 0.0, 0.05, 1.0))  # as high as the map, whatever its shape
+    bar = panel.figure.colorbar(picture, cax=beside, extend=_beyond(values, limits))
     bar.set_label(_unit(units, of))
 
 
-def _mesh(panel: Any, view: View, values: Array, colours: str, limits: Mapping[str, float]) -> Any:
+def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[float, float]) -> QuadMesh:
     across, up = [view.axes[name] for name in list(view.axes)[-2:]]
-    shading = "gouraud" if min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE else "nearest"
-    picture = panel.pcolormesh(across, up, values.T, cmap=colours, shading=shading, rasterized=True, **limits)
+    smooth = min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE
+    picture = panel.pcolormesh(
+        across, up, values.T, cmap=colours, vmin=limits[0], vmax=limits[1],
+        shading="gouraud" if smooth else "nearest", rasterized=True,
+    )  # fmt: skip
     if TIME not in list(view.axes)[-2:]:
         panel.set_aspect("equal")
     for side in ("top", "right"):  # a map is a box
@@ -189,30 +218,19 @@ def _mesh(panel: Any, view: View, values: Array, colours: str, limits: Mapping[s
     return picture
 
 
-def _limits(values: Array, colours: str, least: float = 0.0, usual: bool = False) -> dict[str, float]:
-    most = _usual if usual else np.nanmax
-    if colours == SIGNED:
-        reach = max(float(most(np.abs(values))), least) or 1.0
-        return {"vmin": -reach, "vmax": reach}
-    low, high = float(np.nanmin(values)), float(most(values))
-    if colours == SPREAD:
-        low = 0.0  # a std that hardly varies should look that way
-    return {"vmin": low, "vmax": high if high > low else low + 1.0}
-
-
 def _usual(sizes: Array) -> float:
     """The largest of these sizes, or what nearly all stay below if the largest is far beyond it."""
-    largest, most = float(np.nanmax(sizes)), float(np.nanpercentile(sizes, USUAL))
+    largest, most = float(np.max(sizes)), float(np.percentile(sizes, USUAL))
     return 1.2 * most if 0.0 < most < largest / 3.0 else largest
 
 
-def _beyond(values: Array, limits: Mapping[str, float]) -> str:
+def _beyond(values: Array, limits: tuple[float, float]) -> str:
     """Arrows at the ends of a colour bar that some values lie beyond."""
-    below, above = float(np.nanmin(values)) < limits["vmin"], float(np.nanmax(values)) > limits["vmax"]
+    below, above = bool(np.any(values < limits[0])), bool(np.any(values > limits[1]))
     return {(True, True): "both", (True, False): "min", (False, True): "max"}.get((below, above), "neither")
 
 
-def checked(panel: Any, check: Check, name: str, units: Mapping[str, str]) -> None:
+def checked(panel: Axes, check: Check, name: str, units: Mapping[str, str]) -> None:
     """Every measured value beside the 90 % interval that the solution gives a measurement there."""
     low, high = check.mean - BAND * check.std, check.mean + BAND * check.std
     held = (low <= check.measured) & (check.measured <= high)
@@ -225,7 +243,7 @@ def checked(panel: Any, check: Check, name: str, units: Mapping[str, str]) -> No
     panel.set_title(f"{held.sum()} of {len(held)} bars meet the line")
 
 
-def _places(panel: Any, solution: Solution, view: View, name: str, time: float | None = None) -> None:
+def _places(panel: Axes, solution: Solution, view: View, name: str, time: float | None = None) -> None:
     """Where a field was measured (near a time, if one is given)."""
     across, up = list(view.axes)[-2:]
     near = {} if time is None else {TIME: (time, NEAR * solution.problem.domain[TIME].length)}
@@ -238,7 +256,7 @@ def _places(panel: Any, solution: Solution, view: View, name: str, time: float |
             )
 
 
-def line(panel: Any, solution: Solution, piece: View, row: int) -> None:
+def line(panel: Axes, solution: Solution, piece: View, row: int) -> None:
     """One slice (a view with one position on all axes but one): mean, 90 % band, truth if known, data close to it."""
     axis = along(piece)
     x = piece.axes[axis]
@@ -263,12 +281,12 @@ def place(solution: Solution, piece: View, names: Sequence[str] = ()) -> str:
     return ", ".join(f"{label(n)} = {float(piece.axes[n][0]):.4g} {_unit(units, n)}".strip() for n in names)
 
 
-def _band(panel: Any, x: Array, mean: Array, std: Array) -> None:
+def _band(panel: Axes, x: Array, mean: Array, std: Array) -> None:
     panel.fill_between(x, mean - BAND * std, mean + BAND * std, color=BLUE, alpha=0.25, lw=0, label="90 % interval")
     panel.plot(x, mean, color=BLUE, label="mean")
 
 
-def _points(panel: Any, data: Data, axis: str, name: str, strength: float) -> None:
+def _points(panel: Axes, data: Data, axis: str, name: str, strength: float) -> None:
     """Data under the curve; many of them smaller and fainter, so that they do not bury it."""
     thin = max(1, len(data.values) // MOST_POINTS)
     x, values = data.points[axis][::thin], data.values[::thin]
@@ -277,9 +295,9 @@ def _points(panel: Any, data: Data, axis: str, name: str, strength: float) -> No
         panel.plot(x, values, "o", color=ORANGE, ms=size, mew=0, alpha=fade * strength, zorder=1.5, label=name)
 
 
-def legend(figure: Any, panels: Sequence[Any]) -> None:
+def legend(figure: Figure, panels: Sequence[Axes]) -> None:
     """One legend under the figure: every label that some panel has."""
-    found: dict[str, Any] = {}
+    found: dict[str, Artist] = {}
     for panel in panels:
         for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(text, handle)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import html
 
+from markupsafe import Markup
+
 from factorfield.problem.parsing import parse_sides
 from factorfield.problem.relation import JET_NAME
 
@@ -116,9 +118,14 @@ def vanishing(text: str) -> str:
     return text if "=" in text else f"{text} = 0"
 
 
-def mathml(text: str, display: bool = False) -> str:
+def mathml(text: str, display: bool = False) -> Markup:
     """`lhs = rhs` or an expression as MathML; an expression stays alone (`vanishing` makes an equation of it)."""
-    return _written(text, MathML(), display)
+    return Markup(_written(text, MathML(), display))
+
+
+def mathml_symbol(name: str) -> Markup:
+    """A field, parameter or coordinate by itself as MathML."""
+    return Markup(MathML().whole(symbol(name, MathML()), False))
 
 
 def mathtext(text: str) -> str:

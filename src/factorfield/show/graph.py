@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from factorfield.problem.problem import Statement
 from factorfield.show.formula import MathText, mathtext, symbol
-from factorfield.show.style import BLACK, BLUE, GREY, ORANGE
-from factorfield.show.views import View, kind_of
+from factorfield.show.style import BLACK, BLUE, GREY, ORANGE, Drawing
+from factorfield.show.views import View, chosen_sigmas, kind_of
 from factorfield.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 RADIUS, STEP, PADDING, GAP = 0.2, 0.48, 0.17, 0.16  # of a node, between nodes, within and between frames: inches
 WEIGHTS_AT, JETS_AT, FACTOR_AT, SEEN_AT, TEXT_AT = 0.75, 2.35, 3.4, 4.1, 4.75
@@ -38,7 +42,7 @@ class Group:
     notes: tuple[str, ...]
 
 
-def graph(plt: Any, solution: Solution, _: View) -> Any:
+def graph(plt: Drawing, solution: Solution, _: View) -> Figure:
     groups = factor_groups(solution)
     heights = [max(0.44, STEP * (len(group.jets) - 1)) + 2 * (RADIUS + PADDING) for group in groups]
     ends = np.cumsum([height + GAP for height in heights])
@@ -50,7 +54,7 @@ def graph(plt: Any, solution: Solution, _: View) -> Any:
     panel.axis("off")
     roots = _weight_heights(solution, 0.5 * (centres[0] + centres[-1]))
     for name, y in roots.items():
-        _prior(panel, name, y, weights=name in solution.problem.fields)
+        _prior(panel, name, y, weights=name not in solution.problem.unknowns)
     for group, y, height in zip(groups, centres, heights, strict=True):
         _row(panel, group, -y, height, roots)
     size = solution.posterior.representation.size
@@ -102,14 +106,14 @@ def _sigma(solution: Solution, same: Sequence[Statement]) -> str:
     if given:
         low, high = min(float(g.min()) for g in given), max(float(g.max()) for g in given)
         return f"$\\sigma$ = {low:.3g}" + ("" if low == high else f" to {high:.3g}")
-    chosen = dict(solution.settings.get("sigma") or [])
+    chosen = chosen_sigmas(solution)
     found = [chosen[statement.name] for statement in same if statement.name in chosen]
     return f"$\\sigma$ = {max(found):.2g} (chosen)" if found else "$\\sigma$ by the model"
 
 
 def _weight_heights(solution: Solution, middle: float) -> dict[str, float]:
-    """Where the weights of every field and the unknown coefficients stand, around the middle of the groups."""
-    names = [*solution.problem.fields, *solution.problem.unknowns]
+    """Where the weights of fields and functions and the unknown coefficients stand: around the middle of the groups."""
+    names = [*solution.problem.fields, *solution.problem.functions, *solution.problem.unknowns]
     offsets = 0.75 * (np.arange(len(names)) - 0.5 * (len(names) - 1))
     return {name: -middle - float(offset) for name, offset in zip(names, offsets, strict=True)}
 
@@ -117,7 +121,7 @@ def _weight_heights(solution: Solution, middle: float) -> dict[str, float]:
 # -- drawing
 
 
-def _row(panel: Any, group: Group, y: float, height: float, roots: dict[str, float]) -> None:
+def _row(panel: Axes, group: Group, y: float, height: float, roots: dict[str, float]) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     colour = ORANGE if group.kind == "equation" else BLUE
@@ -143,17 +147,17 @@ def _row(panel: Any, group: Group, y: float, height: float, roots: dict[str, flo
     panel.text(TEXT_AT, y - 0.26, ", ".join(group.notes), fontsize=8, color="#444444", va="center")
 
 
-def _prior(panel: Any, name: str, y: float, weights: bool) -> None:
+def _prior(panel: Axes, name: str, y: float, weights: bool) -> None:
     panel.plot((WEIGHTS_AT - 0.6, WEIGHTS_AT), (y, y), color=BLACK, lw=0.8, zorder=1)
     _square(panel, WEIGHTS_AT - 0.6, y)
     _node(panel, WEIGHTS_AT, y, name, "white", weights=weights)
 
 
-def _square(panel: Any, x: float, y: float) -> None:
+def _square(panel: Axes, x: float, y: float) -> None:
     panel.plot([x], [y], "s", color=BLACK, ms=8, zorder=4)
 
 
-def _node(panel: Any, x: float, y: float, name: str, face: str, weights: bool = False) -> None:
+def _node(panel: Axes, x: float, y: float, name: str, face: str, weights: bool = False) -> None:
     from matplotlib.patches import Circle
 
     panel.add_patch(Circle((x, y), RADIUS, fc=face, ec=BLACK, lw=0.9, zorder=3))
@@ -162,7 +166,7 @@ def _node(panel: Any, x: float, y: float, name: str, face: str, weights: bool = 
     panel.text(x, y, shown, ha="center", va="center", fontsize=10 if len(name) < 4 else 8, zorder=5)
 
 
-def _edge(panel: Any, start: tuple[float, float], end: tuple[float, float], over: float | None = None) -> None:
+def _edge(panel: Axes, start: tuple[float, float], end: tuple[float, float], over: float | None = None) -> None:
     """A smooth line that leaves and arrives level; `over` is a height that it passes on the way (dashed)."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path

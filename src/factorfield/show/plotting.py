@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from factorfield.solution import Solution
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from factorfield.data.audit import Audit
     from factorfield.methods.compare import Contender
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison"]
 
 
-def summary(plt: Any, solution: Solution, shown: View) -> Any:
+def summary(plt: Drawing, solution: Solution, shown: View) -> Figure:
     """Maps above, slices below, where one field over two axes leaves room for both; else the fields.
 
     Beside the maps of mean and std: the error where the truth is known, else the measurements against predictions.
@@ -49,7 +50,7 @@ def summary(plt: Any, solution: Solution, shown: View) -> Any:
     grid = figure.add_gridspec(2, 6, height_ratios=[1.1, 1.0])
     wide = 6 // count
     above = [figure.add_subplot(grid[0, wide * index : wide * (index + 1)]) for index in range(count)]
-    maps(figure, above, solution, shown, 0)
+    maps(above, solution, shown, 0)
     if check is not None:
         checked(above[2], check, shown.names[0], solution.problem.units)
     below = []
@@ -62,7 +63,7 @@ def summary(plt: Any, solution: Solution, shown: View) -> Any:
     return figure
 
 
-KINDS: dict[str, Callable[[Any, Solution, View], Any]] = {
+KINDS: dict[str, Callable[[Drawing, Solution, View], Figure]] = {
     "summary": summary, "fields": fields, "slices": slices, "residual": residual, "coefficients": coefficients,
     "trace": trace, "reliability": reliability, "graph": graph,
 }  # fmt: skip
@@ -77,7 +78,7 @@ def check_kind(kind: str) -> str:
 def plot(
     solution: Solution, path: str | os.PathLike[str] | None = None, field: xr.Dataset | None = None,
     kind: str = "summary",
-) -> Any:  # fmt: skip
+) -> Figure:  # fmt: skip
     """One picture of a solution: a Matplotlib figure, which a notebook shows, and its file if `path` is given.
 
     path    vector where the name says so (.pdf, .svg)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from factorfield.errors import ProblemError, needed
 from factorfield.files.atomic import complete
 from factorfield.files.results import check_writable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BLUE, ORANGE, BLACK, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#222222", "#009E73", "#CC79A7", "#777777"  # Okabe-Ito
 BAND = 1.645
@@ -39,15 +42,18 @@ class Drawing:
 
         self._picture, self._canvas = Picture, FigureCanvasAgg
 
-    def figure(self, **options: Any) -> Any:
-        figure = self._picture(**options)
+    def figure(self, figsize: tuple[float, float] | None = None, constrained_layout: bool = False) -> Figure:
+        figure = self._picture(figsize=figsize, constrained_layout=constrained_layout)
         self._canvas(figure)
         return figure
 
-    def subplots(self, rows: int, columns: int, squeeze: bool = True, **options: Any) -> tuple[Any, Any]:
-        panels = {key: options.pop(key) for key in ("sharex", "sharey", "gridspec_kw") if key in options}
-        figure = self.figure(**options)
-        return figure, figure.subplots(rows, columns, squeeze=squeeze, **panels)
+    def subplots(
+        self, rows: int, columns: int, figsize: tuple[float, float], *,
+        constrained_layout: bool = False, squeeze: bool = True, sharex: bool = False, sharey: bool = False,
+    ) -> tuple[Figure, Any]:  # fmt: skip
+        """A figure and the array of its panels."""
+        figure = self.figure(figsize, constrained_layout)
+        return figure, figure.subplots(rows, columns, squeeze=squeeze, sharex=sharex, sharey=sharey)
 
 
 def check_picture(path: str | os.PathLike[str]) -> Path:
@@ -60,12 +66,12 @@ def check_picture(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _box(figure: Any) -> str | None:
+def _box(figure: Figure) -> str | None:
     """Layouts that Matplotlib arranges fit already; what we placed ourselves is measured."""
     return None if figure.get_layout_engine() else "tight"
 
 
-def set_title(figure: Any, lines: list[str]) -> None:
+def set_title(figure: Figure, lines: list[str]) -> None:
     """A title on one line if it fits, on several if not, smaller if it must be."""
     wide = 0.97 * figure.bbox.width
     title = figure.suptitle("   ".join(lines), fontsize=10)
@@ -75,7 +81,7 @@ def set_title(figure: Any, lines: list[str]) -> None:
     title.set_fontsize(max(5.0, 10.0 * min(1.0, wide / reach)))
 
 
-def write_picture(figure: Any, target: Path) -> None:
+def write_picture(figure: Figure, target: Path) -> None:
     """The figure as a file that appears complete or not at all."""
     with complete(target) as part:
         figure.savefig(part, dpi=200, bbox_inches=_box(figure))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ def cut(solution: Solution, shown: View, at: Mapping[str, float]) -> View:
     on_grid = all(np.isclose(shown.axes[name][index], at[name], rtol=1e-9) for name, index in nearest.items())
     if on_grid or shown.truth is not None:
         return shown.pick(**{name: slice(index, index + 1) for name, index in nearest.items()})
-    grid: dict[str, Any] = {**shown.axes, **{name: [value] for name, value in {**at, **shown.fixed}.items()}}
+    grid = {**shown.axes, **{name: np.array([value]) for name, value in {**at, **shown.fixed}.items()}}
     of = shown.names[0] if len(shown.names) == 1 else None
     return view(solution, solution.posterior.predict(grid, of))
 
@@ -168,10 +168,14 @@ class Check:
     std: Array  # of a new measurement: the field's and the noise's together
 
 
+def chosen_sigmas(solution: Solution) -> dict[str, float]:
+    """The sigma that was used for every statement, by the statement's name; empty where a method does not say."""
+    return dict(solution.settings.get("sigma") or [])
+
+
 def check_of(solution: Solution, field: str) -> Check | None:
     """All values of a field that were measured at points; None where there are none, or no std to judge them by."""
-    chosen = dict(solution.settings.get("sigma") or [])
-    found = []
+    chosen, found = chosen_sigmas(solution), []
     for statement in solution.problem.statements:
         sigma = chosen.get(statement.name) if statement.sigma is None else statement.sigma
         if statement.points is None or statement.stencil or statement.relation.text != field or sigma is None:
@@ -233,19 +237,25 @@ def beliefs(solution: Solution) -> dict[str, tuple[Unknown, Unknown, tuple[float
     return found
 
 
-def calibration(shown: View) -> dict[str, Any] | None:
-    """Scores, reliability curve and PIT histogram against the truth; None where there is no truth or no std."""
+@dataclass(frozen=True)
+class Calibration:
+    """How the intervals fare against the truth."""
+
+    scores: Mapping[str, float]
+    reliability: list[float]  # shares of the truth inside intervals of each of LEVELS
+    pit: list[float]  # histogram of the probability integral transform: shares per bin
+
+
+def calibration(shown: View) -> Calibration | None:
+    """None where there is no truth or no std."""
     if shown.truth is None or not np.all(np.isfinite(shown.std)):
         return None
     arrays = (shown.mean, shown.std, shown.truth)
-    return {
-        "scores": metrics.scores(*arrays),
-        "reliability": [metrics.coverage(*arrays, level) for level in LEVELS],
-        "pit": metrics.pit_histogram(*arrays),
-    }
+    shares = [metrics.coverage(*arrays, level) for level in LEVELS]
+    return Calibration(metrics.scores(*arrays), shares, metrics.pit_histogram(*arrays))
 
 
-def needs_truth(shown: View) -> dict[str, Any]:
+def needs_truth(shown: View) -> Calibration:
     found = calibration(shown)
     if found is None:
         received = "no std" if shown.truth is not None else "none"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield.problem.domain import TIME
 from factorfield.show.formula import plain
-from factorfield.show.views import LEVELS, View, beliefs, calibration, data_of, density
+from factorfield.show.views import LEVELS, Calibration, View, beliefs, calibration, data_of, density
 from factorfield.solution import Solution
 
 MOST = {1: 512, 2: 201, 3: 64}  # positions per axis of space, by the number of axes
@@ -18,7 +17,7 @@ MOST_FRAMES = {2: 101, 3: 41}
 MOST_POINTS = 3000
 
 
-def page_data(solution: Solution, shown: View) -> dict[str, Any]:
+def page_data(solution: Solution, shown: View) -> dict[str, object]:
     """Everything the page's script reads."""
     return {
         "field": field_data(solution, thinned(shown)),
@@ -30,7 +29,7 @@ def page_data(solution: Solution, shown: View) -> dict[str, Any]:
 def thinned(shown: View) -> View:
     """Every n-th position of space; times spread evenly, the last one kept."""
     count = len(shown.axes)
-    chosen: dict[str, Any] = {
+    chosen: dict[str, slice | NDArray[np.int64]] = {
         name: slice(None, None, -(-len(shown.axes[name]) // MOST.get(count, 64))) for name in shown.space
     }
     if shown.times is not None and count > 1:
@@ -40,7 +39,7 @@ def thinned(shown: View) -> View:
     return shown.pick(**chosen)
 
 
-def field_data(solution: Solution, shown: View) -> dict[str, Any]:
+def field_data(solution: Solution, shown: View) -> dict[str, object]:
     units = solution.problem.units
     return {
         "names": list(shown.names),
@@ -66,8 +65,8 @@ def packed(values: ArrayLike) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
-def coefficient_data(solution: Solution) -> list[dict[str, Any]]:
-    entries = []
+def coefficient_data(solution: Solution) -> list[dict[str, object]]:
+    entries: list[dict[str, object]] = []
     for name, (prior, after, interval) in beliefs(solution).items():
         x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
         x = x[x > 0.0] if prior.positive else x
@@ -78,16 +77,15 @@ def coefficient_data(solution: Solution) -> list[dict[str, Any]]:
     return entries
 
 
-def calibration_data(found: dict[str, Any] | None) -> dict[str, Any] | None:
+def calibration_data(found: Calibration | None) -> dict[str, object] | None:
     if found is None:
         return None
-    return {"levels": [0.0, *LEVELS, 1.0], "shares": [0.0, *rounded(found["reliability"]), 1.0], "pit": found["pit"]}
+    return {"levels": [0.0, *LEVELS, 1.0], "shares": [0.0, *rounded(found.reliability), 1.0], "pit": found.pit}
 
 
-def frame_count(numbers: dict[str, Any]) -> int:
+def frame_count(shown: View) -> int:
     """Positions of the slider: times, where there is space too."""
-    axes = {axis["name"]: len(axis["values"]) for axis in numbers["field"]["axes"]}
-    return axes.get(TIME, 1) if len(axes) > 1 else 1
+    return len(thinned(shown).axes[TIME]) if shown.times is not None and shown.space else 1
 
 
 def rounded(values: ArrayLike) -> list[float | None]:
