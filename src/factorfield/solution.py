@@ -57,7 +57,7 @@ class Solution:
     resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
     advice: tuple[Advice, ...] | None = ()  # what a user should know; None: a file that does not say
     unresolved: str | None = None  # an axis along which `refine` has to add modes
-    versions: Mapping[str, str] = field(default_factory=versions)  # of the packages that solved it
+    packages: Mapping[str, str] | None = None  # versions of those that solved it; None: the ones of this process
 
     def __repr__(self) -> str:
         method, weights = self.settings.get("method", "?"), self.posterior.representation.size
@@ -67,6 +67,11 @@ class Solution:
     @property
     def problem(self) -> Problem:
         return self.posterior.problem
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Of the packages that solved it."""
+        return versions() if self.packages is None else self.packages
 
     @property
     def warnings(self) -> tuple[str, ...] | None:
@@ -143,5 +148,5 @@ def load(path: str | os.PathLike[str]) -> Solution:
     found = results.read(path)
     return Solution(
         found.posterior, Status(found.status, found.status_help), found.trace, found.timings, found.settings,
-        advice=found.advice, versions=found.versions,
+        advice=found.advice, packages=found.versions,
     )  # fmt: skip

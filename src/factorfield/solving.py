@@ -10,7 +10,7 @@ from typing import Any, overload
 from factorfield import methods
 from factorfield.errors import expected, warn_of
 from factorfield.methods import Method
-from factorfield.methods.sites import needs_sites, solve_with_sites
+from factorfield.methods.sites import solve_with_sites
 from factorfield.model.model import Model
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress, bar
@@ -49,13 +49,14 @@ def solve(
     chosen = [_prepared(item, method, options, adapt) for item in items]
     with bar() if progress is True else nullcontext(progress if callable(progress) else None) as report:
         together = getattr(chosen[0][0], "run_all", None) if chosen else None  # trajectories in lockstep
-        if together and method is not None and not any(needs_sites(_problem_of(item)) for item in items):
+        if together and method is not None and all(_is_gaussian(_problem_of(item)) for item in items):
             models = [_as_model(item, *one) for item, one in zip(items, chosen, strict=True)]
             solutions = together(models, report)
         else:
             solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
     for solution in solutions:
-        warn_of(solution.advice or (), stacklevel=2)
+        if solution.advice:
+            warn_of(solution.advice, stacklevel=2)
     return solutions if isinstance(problem, Sequence) else solutions[0]
 
 
@@ -89,7 +90,7 @@ def _solve_one(
     def run(problem: Problem | Model) -> Solution:
         return _refined(_as_model(problem, method, of_model), method, progress)
 
-    if not needs_sites(_problem_of(item)):
+    if _is_gaussian(_problem_of(item)):
         return run(item)
     if isinstance(item, Model):
         raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")
@@ -104,6 +105,10 @@ def _refined(model: Model, method: Method, progress: Progress | None) -> Solutio
         if better is None:
             return solution
         model = better
+
+
+def _is_gaussian(problem: Problem) -> bool:
+    return all(statement.noise is None for statement in problem.statements)
 
 
 def _problem_of(item: Problem | Model) -> Problem:

@@ -222,7 +222,7 @@ def test_check_calls_linear_what_the_methods_solve_as_linear(tmp_path: Path) -> 
 
     for name in ("poisson-source", "reaction-coefficient", "poisson-2d"):
         problem = ff.problems.get(name)
-        relations = [_equation(problem, s)["linear"] for s in problem.statements if s.is_equation]
+        relations = [_equation(problem, s)["linear"] for s in problem.statements if s.kind == "equation"]
         assert all(relations) == block_model(problem).is_linear, name
 
 

@@ -46,11 +46,13 @@ def source_problem(seed: int = 0, noise: float = 1e-3, **unknown: object) -> ff.
 
 
 def test_a_source_is_found_with_intervals_that_hold_it() -> None:
-    inside = []
+    errors = []
     for seed in range(10):
         found = ff.solve(source_problem(seed)).predict(of="f", x=GRID)
-        inside.append(np.abs(found["mean"] - source(GRID)) < 1.645 * found["std"])
-    assert 0.75 < np.mean(inside) <= 1.0
+        errors.append((found["mean"] - source(GRID)) / found["std"])
+    assert np.mean(np.abs(errors) < 1.645) > 0.75
+    # Ten draws of some five independent directions each: the RMS is 1 +- 0.1, and less where the prior is too broad.
+    assert 0.5 < np.sqrt(np.mean(np.square(errors))) < 1.3
     assert np.sqrt(np.mean((found["mean"] - source(GRID)) ** 2)) < 0.1 * np.abs(source(GRID)).max()
 
 
@@ -131,7 +133,9 @@ def test_a_source_in_time_is_found_by_windows() -> None:
         [ff.Initial("u = 0"), ff.Observations(t=t, u=noisy, sigma=0.01)],
     )  # fmt: skip
     found = ff.solve(problem).predict(of="f", t=t[4:-4])
-    assert np.mean(np.abs(found["mean"] - truth[4:-4]) < 1.645 * found["std"]) > 0.75
+    error = (found["mean"] - truth[4:-4]) / found["std"]
+    assert np.mean(np.abs(error) < 1.645) > 0.75
+    assert 0.25 < np.sqrt(np.mean(error**2)) < 1.75  # some eight independent directions: 1 +- 0.25, thrice
     assert float(np.abs(found["mean"] - truth[4:-4]).max()) < 0.3
 
 
@@ -256,7 +260,8 @@ def test_student_t_noise_in_a_chain_survives_a_file(tmp_path: object) -> None:
     seen = ff.Observations(t=t, u=y, sigma=0.02, noise=ff.StudentT(3.0))
     problem = ff.Problem("u_t = -k*u", {"t": ff.Interval(0, 2)}, {"k": ff.Unknown(0.5, 0.5)}, [seen])
     solution = ff.solve(problem)
-    assert solution.parameters["k"]["interval"][0] < 1.0 < solution.parameters["k"]["interval"][1]
+    found = solution.parameters["k"]
+    assert abs(found["mean"] - 1.0) < 3.0 * found["std"] and found["std"] < 0.06
     loaded = ff.load(solution.save(f"{tmp_path}/run.nc"))
     assert loaded.problem.conditions[0].noise == ff.StudentT(3.0)  # type: ignore[union-attr]
 
@@ -283,7 +288,7 @@ def test_several_starts_of_a_stationary_problem() -> None:
     problem = ff.Problem("u_xx = -w**2*u", LINE, {"w": ff.Unknown(0.5, 3.0)}, seen)
     with pytest.warns(ff.AdviceWarning, match="more than one mode"):
         solution = ff.solve(problem, starts=4)
-    assert abs(abs(solution.parameters["w"]["mean"]) - 3.0) < 4.0 * solution.parameters["w"]["std"]
+    assert abs(abs(solution.parameters["w"]["mean"]) - 3.0) < 4.0 * solution.parameters["w"]["std"] < 0.1
 
 
 def test_missing_conditions_are_counted_and_named() -> None:
@@ -328,8 +333,9 @@ def test_a_hot_body_with_cold_walls() -> None:
     times, k = np.array([0.05, 0.2, 1.0]), np.arange(1.0, 400.0, 2.0)[:, None, None]
     exact = np.sum(4 / (np.pi * k) * np.sin(np.pi * k * GRID) * np.exp(-0.1 * (np.pi * k) ** 2 * times[:, None]), 0)
     found = solution.predict(x=GRID, t=times)
-    assert float(np.abs(found["mean"] - exact).max()) < 1e-3
-    assert np.all(np.abs(found["mean"] - exact) < 2.0 * found["std"] + 1e-9)
+    error = np.abs(found["mean"].transpose("t", "x").values - exact)
+    assert np.all(error < 1e-4 / times[:, None])  # what the corner leaves behind fades like 1/t
+    assert np.all(error < 2.0 * found["std"]) and np.all(found["std"] < 5e-3 / times[:, None])
 
 
 @pytest.mark.parametrize("seed", [3, 4])
@@ -360,17 +366,24 @@ def test_an_epidemic_from_one_infected(seed: int) -> None:
 
 @pytest.mark.parametrize("width", [0.05, 0.005, 0.0005])
 def test_a_narrow_source_gets_the_modes_it_needs(width: float) -> None:
-    """The strength of a source that 16 polynomials cannot hold, against integrals of it; silence would mean q = 0."""
+    """The strength of a source that 16 polynomials cannot hold, against integrals of it; silence would mean q = 0.
+
+    The data are linear in q, so that its exact posterior is known. The narrowest source is represented to 0.6 %.
+    """
     grid = np.linspace(0.0, 1.0, 20001)
     source = 10.0 * np.exp(-((grid - 0.6) ** 2) / width)
     slope = integrate.cumulative_trapezoid(source, grid, initial=0.0)
     once = integrate.cumulative_trapezoid(slope, grid, initial=0.0)
     exact = grid * once[-1] - once
     x, sigma = np.linspace(0.02, 0.98, 20), 0.02 * exact.max()
-    y = np.interp(x, grid, exact) + sigma * np.random.default_rng(0).standard_normal(20)
+    clean = np.interp(x, grid, exact)
+    y = clean + sigma * np.random.default_rng(0).standard_normal(20)
     seen = ff.Observations(x=x, u=y, sigma=sigma)
     found = ff.solve(ff.Problem(f"u_xx = -q*exp(-(x-0.6)**2/{width})", LINE, {"q": ff.Unknown(10, 10)}, [*ENDS, seen]))
-    assert abs(found.parameters["q"]["mean"] - 10.0) < 3.0 * found.parameters["q"]["std"] < 0.5
+    precision = np.sum((clean / 10.0) ** 2) / sigma**2 + 10.0**-2
+    mean = (np.sum(clean / 10.0 * y) / sigma**2 + 10.0 / 10.0**2) / precision
+    assert found.parameters["q"]["mean"] == pytest.approx(mean, rel=0.01)
+    assert found.parameters["q"]["std"] == pytest.approx(precision**-0.5, rel=0.02)
 
 
 @pytest.mark.parametrize("thickness", [1e-2, 1e-4])

@@ -66,8 +66,8 @@ def test_a_template_with_time_finds_the_truth(name: str, error: float) -> None:
     assert solution.status == "converged"
     assert np.abs(field["mean"].transpose("t", "x").values - truth).max() < error
     if name == "unknown-coefficient":
-        low, high = solution.parameters["D"]["interval"]
-        assert low < 0.05 < high
+        found = solution.parameters["D"]  # one draw of the noise: three sds, where one in ten misses the interval
+        assert abs(found["mean"] - 0.05) < 3 * found["std"] and found["std"] < 0.1 * 0.05
 
 
 def test_the_templates_without_space_or_time_find_the_truth() -> None:

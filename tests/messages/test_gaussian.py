@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
-from factorfield.messages.gaussian import Dense, Diagonal, LowRank, SquareRoot
+from factorfield.messages.gaussian import Dense, Diagonal, LowRank, Message
 
 means = st.floats(-1e3, 1e3)
 variances = st.floats(1e-3, 1e3)
@@ -100,30 +100,6 @@ def test_samples_have_the_stated_moments() -> None:
     assert np.all(np.abs(d.sample(200_000, np.random.default_rng(1)).mean(0) - d.mean) < 6 * d.std / 447)
 
 
-def test_square_root_form_equals_dense_form() -> None:
-    rng = np.random.default_rng(5)
-    rows, target = rng.standard_normal((12, 4)), rng.standard_normal(12)
-    first, second = SquareRoot.from_rows(rows[:5], target[:5]), SquareRoot.from_rows(rows[5:], target[5:])
-    dense = Dense(rows.T @ rows, rows.T @ target)
-    both = first * second
-    assert_allclose(both.mean, dense.mean, rtol=1e-11)
-    assert_allclose(both.covariance, dense.covariance, rtol=1e-10, atol=1e-13)
-    assert_allclose(both.variance, dense.variance, rtol=1e-11)
-    assert both.log_determinant == pytest.approx(dense.log_determinant)
-    assert_allclose(both.dense().precision, dense.precision, rtol=1e-10, atol=1e-12)
-
-
-def test_square_root_form_keeps_digits_that_normal_equations_lose() -> None:
-    # Two nearly equal directions: the condition number of the rows is 2e7, of K = rows' rows 4e14
-    rows = np.array([[1.0, 1.0], [1e-7, -1e-7]])
-    truth = np.array([3.0, -2.0])
-    exact = rows @ truth
-    by_qr = SquareRoot.from_rows(rows, exact).mean
-    by_normal = Dense(rows.T @ rows, rows.T @ exact).mean
-    assert np.abs(by_qr - truth).max() < 1e-8
-    assert np.abs(by_normal - truth).max() > 1e-4
-
-
 @pytest.mark.parametrize("kind", ["dense", "square root", "low rank"])
 def test_whitening_and_stretching_are_roots_of_covariance_and_precision(kind: str) -> None:
     rng = np.random.default_rng(6)
@@ -131,7 +107,7 @@ def test_whitening_and_stretching_are_roots_of_covariance_and_precision(kind: st
     dense = Dense(np.eye(5) + rows.T @ rows, rows.T @ target)
     belief = {
         "dense": dense,
-        "square root": SquareRoot(np.eye(5), np.zeros(5)) * SquareRoot(rows, target),
+        "square root": Message(np.eye(5), np.zeros(5)) * Message(rows, target),
         "low rank": LowRank.from_rows(rows, target),
     }[kind]
     columns = rng.standard_normal((5, 4))

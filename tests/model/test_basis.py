@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from factorfield import Interval, Periodic, ProblemError
-from factorfield.model.basis import Chebyshev, Fourier, Tensor, decorrelate, family_from_spec
+from factorfield.model.basis import Chebyshev, Departure, Fourier, Tensor, decorrelate, family_from_spec
 from factorfield.problem.domain import Domain
 
 FAMILIES = [Fourier(4, 0.3, 2.0), Chebyshev(9, -0.5, 2.0), Chebyshev(0), Chebyshev(1), Fourier(0)]
@@ -97,3 +97,15 @@ def test_empty_or_infinite_axes_are_refused(ends: tuple[float, float]) -> None:
 def test_malformed_domains_are_refused(axes: object) -> None:
     with pytest.raises(ProblemError, match=r"expected .* received .* try"):
         Domain(axes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("states", [1, 2, 3])
+def test_departures_leave_the_state_alone_and_differentiate(states: int) -> None:
+    family = Departure(7, 0.5, 1.25, states)
+    at_start = np.stack([family([0.5], k)[0] for k in range(states)])
+    assert_allclose(at_start[:, :states], np.eye(states), atol=1e-12)
+    assert_allclose(at_start[:, states:], 0.0, atol=1e-9)
+    t, step = np.linspace(0.6, 1.2, 5), 1e-5
+    for order in range(3):
+        slope = (family(t + step, order) - family(t - step, order)) / (2 * step)
+        assert_allclose(family(t, order + 1), slope, rtol=1e-5, atol=1e-3)

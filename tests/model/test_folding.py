@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import factorfield as ff
-from factorfield.methods.chain.rows import own_groups
-from factorfield.model import folding as chain_summary
+from factorfield.model import folding
 from factorfield.model.folding import Summary
-from factorfield.model.windowed import set_up
+from factorfield.model.window_factors import WindowFactors
+from factorfield.model.windowed import window_model
 
 
 def reaction(count: int, sigma: bool) -> ff.Problem:
@@ -43,7 +43,7 @@ def test_folded_measurements_give_the_same_answer(sigma: bool, monkeypatch: pyte
     problem = reaction(1500, sigma)
     found = []
     for many in (2, 10**9):
-        monkeypatch.setattr(chain_summary, "MANY", many)
+        monkeypatch.setattr(folding, "MANY", many)
         solution = ff.solve(problem, modes={"x": 3})
         found.append((solution, solution.predict(x=np.linspace(0, 0.9, 4), t=np.linspace(0, 1, 3))))
     (folded, seen), (plain, known) = found
@@ -55,22 +55,23 @@ def test_folded_measurements_give_the_same_answer(sigma: bool, monkeypatch: pyte
 
 
 def test_a_fold_keeps_the_sum_of_squares_at_any_weights() -> None:
-    setup = set_up(reaction(1500, True), None, {"x": 2}, ff.Identity())
-    folds = [group for group in own_groups(setup, 0.0, 1.0, True) if isinstance(group, Summary)]
+    model = window_model(reaction(1500, True), modes={"x": 2})
+    factors = WindowFactors(model)
+    folds = [group for group in factors.own(0.0, 1.0, True) if isinstance(group, Summary)]
     assert [(g.name, g.count) for g in folds] == [
         ("observations of u + x*v", 750), ("observations of u + x*v", 750),
         ("observations of u_x", 750), ("observations of u_x", 750),
     ]  # fmt: skip
-    assert all(len(g.target) <= setup.representation.size + 1 for g in folds)
+    assert all(len(g.target) <= model.representation.size + 1 for g in folds)
     folded = {g.name: 0.0 for g in folds}
-    weights = np.random.default_rng(1).standard_normal(setup.representation.size)
+    weights = np.random.default_rng(1).standard_normal(model.representation.size)
     plain = dict.fromkeys(folded, 0.0)
     for group in folds:
         value = group.relation.value(group.project(weights), group.parameters, group.points)
         folded[group.name] += float(np.sum(((value - group.target) / group.sigma) ** 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chain_summary, "MANY", 10**9)
-        for group in own_groups(setup, 0.0, 1.0, True):
+        patch.setattr(folding, "MANY", 10**9)
+        for group in factors.own(0.0, 1.0, True):
             if group.name in plain:
                 value = group.relation.value(group.project(weights), group.parameters, group.points)
                 plain[group.name] += float(np.sum(((value - group.target) / group.sigma) ** 2))

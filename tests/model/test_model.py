@@ -7,9 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import factorfield as ff
-from factorfield.model.factors import linearise, symmetric_rule
-from factorfield.model.latent import Form, substitute
-from factorfield.model.model import default_model, field_scale
+from factorfield.model.block import block_model
+from factorfield.model.choices import field_scale
+from factorfield.model.linearisation import linearise, symmetric_rule
+from factorfield.model.model import BlockModel
+from factorfield.model.representation import Form, substitute
 from factorfield.problem.relation import parse_relation
 from reference import finite_difference, gaussian_expectation
 
@@ -26,16 +28,16 @@ CUSTOM = ff.Problem(
 )
 
 
-def models() -> dict[str, ff.Model]:
+def models() -> dict[str, BlockModel]:
     fisher = ff.problems.get("fisher-kpp", nu=0.5, rho=2.0, labels=64)
     return {
         "advection": ff.paper_model(advection(), modes={"x": 2, "t": 3}),
         "advection wide": ff.paper_model(advection(), 2, modes={"x": 2, "t": 3}),
         "fisher": ff.paper_model(fisher, modes={"x": 2, "t": 3}),
         "fisher wide": ff.paper_model(fisher, 2, modes={"x": 2, "t": 3}),
-        "custom": default_model(CUSTOM, modes={"x": 4, "t": 3}),
-        "custom bent": default_model(CUSTOM, modes={"x": 4, "t": 3}, activation=ff.PiecewiseExponential()),
-        "linear": default_model(advection(), modes={"x": 3}),
+        "custom": block_model(CUSTOM, modes={"x": 4, "t": 3}),
+        "custom bent": block_model(CUSTOM, modes={"x": 4, "t": 3}, activation=ff.PiecewiseExponential()),
+        "linear": block_model(advection(), modes={"x": 3}),
     }
 
 
@@ -141,7 +143,7 @@ def test_default_model_uses_the_users_sigmas_in_physical_units() -> None:
             ff.Boundary("u = 0", at={"x": 0}, sigma=0.7),
         ],
     )
-    model = default_model(problem, modes={"x": 4, "t": 4})
+    model = block_model(problem, modes={"x": 4, "t": 4})
     assert_allclose(model.groups[0].sigma, 0.5)
     assert_allclose(model.groups[1].sigma, [0.3, 0.4])
     assert_allclose(model.groups[2].sigma, 0.7)
@@ -157,19 +159,19 @@ def test_describe_names_groups_counts_functionals_and_memory() -> None:
 
 def test_too_few_collocation_points_are_refused_with_the_numbers() -> None:
     with pytest.raises(ff.ProblemError, match=r"settle \d+ of the \d+ weights.*received \d+ points of rank \d+; try"):
-        default_model(advection(), modes={"x": 6, "t": 20}, collocation={"x": 5, "t": 40})
-    default_model(advection(), modes={"x": 6, "t": 20}, collocation={"x": 13, "t": 21})  # just enough
+        block_model(advection(), modes={"x": 6, "t": 20}, collocation={"x": 5, "t": 40})
+    block_model(advection(), modes={"x": 6, "t": 20}, collocation={"x": 13, "t": 21})  # just enough
 
 
 @pytest.mark.parametrize("modes", [{"y": 3}, {"x": 0}, {"x": 2.5}, {"x": True}])
 def test_bad_mode_counts_are_refused(modes: dict[str, int]) -> None:
     with pytest.raises(ff.ProblemError, match="modes"):
-        default_model(advection(), modes=modes)
+        block_model(advection(), modes=modes)
 
 
 def test_noise_does_not_buy_modes() -> None:
     """The initial field of heat has four waves; labels with noise must not be explained by fourteen."""
-    noisy = default_model(ff.problems.get("heat", noise=0.05, labels=128, sigma=0.05))
+    noisy = block_model(ff.problems.get("heat", noise=0.05, labels=128, sigma=0.05))
     assert 3 <= noisy.settings["modes"]["x"] <= 6
 
 

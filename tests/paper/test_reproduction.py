@@ -378,6 +378,8 @@ def test_the_calibration_suite_counts_coverage_of_known_noise() -> None:
     assert np.all(np.diff(shares, axis=1) >= 0.0)
     assert frame["90 %"].between(75.0, 100.0).all()  # three draws: a gross check of the 90 % interval
     assert frame["noise ratio"][1] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
+    ratio = frame["RMSE"] / frame["mean std"]  # some ten waves in each draw give 1 +- 0.13
+    assert ratio.between(0.6, 1.4).all()
 
 
 @pytest.mark.parametrize(
@@ -399,5 +401,5 @@ def test_ranks_of_simulated_truths_are_uniform() -> None:
     found = ranks(60)
     pooled = np.concatenate(list(found.values()))
     counts = np.bincount(pooled // 4, minlength=RANKS // 4)
-    assert stats.chisquare(counts).pvalue > 0.01
+    assert stats.chisquare(counts).pvalue > 1e-4  # other roots draw other ranks: no false alarm in 10,000 processors
     assert 0.05 < np.mean(pooled < 2) + np.mean(pooled >= RANKS - 2) < 0.35  # neither too sure nor too modest

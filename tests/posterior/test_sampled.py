@@ -75,7 +75,7 @@ def test_predictions_from_draws_are_moments_of_the_drawn_fields(name: str, of: s
 def test_unknown_coefficients_and_samples_come_from_the_draws() -> None:
     model = MODELS["system"]()
     posterior = sampled(model)
-    drawn = np.exp(posterior.draws[:, model.representation.latents["k"].start])
+    drawn = np.exp(posterior.draws[:, model.representation.latents["k"].block.start])
     found = posterior.parameters()["k"]
     assert found["mean"] == pytest.approx(drawn.mean()) and found["interval"][0] == pytest.approx(
         np.quantile(drawn, 0.05)

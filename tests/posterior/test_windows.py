@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from factorfield.model.window import Tail
+from factorfield.model.spectrum import Tail
 from factorfield.posterior.windows import ChainPosterior
 from factorfield.solution import Solution
 

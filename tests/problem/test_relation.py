@@ -8,7 +8,7 @@ import sympy
 from numpy.testing import assert_allclose
 
 from factorfield import Identity, PiecewiseExponential
-from factorfield.model.latent import Form, substitute, without_curvature
+from factorfield.model.representation import Form, substitute, without_curvature
 from factorfield.problem.relation import Jet, find_fields, parse_relation
 
 AXES = ("t", "x")

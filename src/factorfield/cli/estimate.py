@@ -14,10 +14,10 @@ import numpy as np
 
 from factorfield import methods, threads
 from factorfield.errors import expected, nearest
-from factorfield.methods.kinds import taken
+from factorfield.methods import taken
 from factorfield.model.block import block_model
-from factorfield.model.model import BlockModel
-from factorfield.model.windowed import WindowModel, window_rows
+from factorfield.model.model import BlockModel, WindowModel
+from factorfield.model.windowed import window_rows
 from factorfield.problem.problem import Problem
 from factorfield.solving import default_model
 

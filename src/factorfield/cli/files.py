@@ -150,14 +150,13 @@ def _described(read: "ProblemFile", needs: "Estimate") -> dict[str, object]:
 
 
 def _equations(problem: "Problem") -> list[Equation]:
-    return [_equation(problem, statement) for statement in problem.statements if statement.is_equation]
+    return [_equation(problem, statement) for statement in problem.statements if statement.kind == "equation"]
 
 
 def _equation(problem: "Problem", statement: "Statement") -> Equation:
     from factorfield.model.activation import Identity
     from factorfield.model.functions import coefficient_parts
-    from factorfield.model.latent import substitute
-    from factorfield.model.representation import field_form
+    from factorfield.model.representation import field_form, substitute
 
     relation = statement.relation
     # linear in fields and unknown coefficients together, as the methods see it
@@ -188,7 +187,7 @@ def _conditions(problem: "Problem") -> list[Condition]:
             "sigma": _typical(statement.sigma),
             "noise": "gaussian" if statement.noise is None else statement.noise.name,
         }
-        for statement in problem.statements if not statement.is_equation
+        for statement in problem.statements if statement.kind != "equation"
     ]  # fmt: skip
 
 

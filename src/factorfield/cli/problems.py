@@ -96,7 +96,7 @@ def _print_problem(name: str, as_json: bool) -> None:
         key: problem.constants.get(key) if value is None else value for key, value in problems.options(name).items()
     }
     equations = [equation.text for equation in problem.equations]
-    conditions = [statement.name for statement in problem.statements if not statement.is_equation]
+    conditions = [statement.name for statement in problem.statements if statement.kind != "equation"]
     if as_json:
         document = {"name": name, "summary": problems.summary(name), "equations": equations}
         print_json(document | {"conditions": conditions, "options": options})

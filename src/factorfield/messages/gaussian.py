@@ -1,10 +1,12 @@
-"""Gaussian beliefs in natural form: products add, quotients subtract, and a zero precision says nothing.
+"""Gaussians, and how they are multiplied: a Gaussian times a Gaussian is a Gaussian of the same kind.
 
-    exp(-1/2 x' K x + tau' x),     K = `precision`,  tau = `shift` = K mean          (paper, appendix A.1)
+In natural form, exp(-1/2 x' K x + tau' x) with K = `precision` and tau = `shift` = K mean (paper, appendix A.1),
+products add and a zero precision says nothing: `Diagonal` holds any batch of independent scalars, `Dense` one vector,
+`LowRank` one vector of which fewer rows than it has entries are known.
 
-`Diagonal` holds any batch of independent scalars, `Dense` one vector, `LowRank` one vector of which fewer rows than it
-has entries are known. All are closed under their operations: a Gaussian times a Gaussian is a Gaussian of the same
-kind. Where forming K would lose digits, square_root.py keeps its root instead.
+In square-root form information is added by QR, covariances are never subtracted, and no digits are lost to forming K: a
+`Message` holds information, exp(-1/2 |rows x - target|^2), perhaps about some directions only; a `Belief` holds
+moments, N(mean, root root'). A belief times a message is a belief.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
-
-from factorfield.messages.triangular import inverse_triangular
 
 Array = NDArray[np.float64]
 LOG_TWO_PI = math.log(2.0 * math.pi)
@@ -229,3 +229,145 @@ class LowRank:
     def dense(self) -> Dense:
         precision = np.eye(self.directions.shape[1]) + (self.directions.T * self.strength**2) @ self.directions
         return Dense(precision, (self.strength * self.shift) @ self.directions)
+
+
+# -- square roots
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """Whitened rows about a vector x: rows x = target +- 1. Where its rows determine x it has moments of its own."""
+
+    rows: Array
+    target: Array
+
+    def __post_init__(self) -> None:
+        """One layout in memory: BLAS rounds others differently, and a file would not give back the same bits."""
+        object.__setattr__(self, "rows", np.ascontiguousarray(self.rows))
+        object.__setattr__(self, "target", np.ascontiguousarray(self.target))
+
+    @staticmethod
+    def nothing(size: int) -> Message:
+        """The message that says nothing."""
+        return Message(np.zeros((0, size)), np.zeros(0))
+
+    @property
+    def size(self) -> int:
+        return self.rows.shape[1]
+
+    def misfit(self, x: Array) -> Array:
+        return self.rows @ x - self.target
+
+    def compressed(self) -> Message:
+        """The same information in upper-triangular rows, at most as many as x has entries."""
+        upper = triangle(np.column_stack([self.rows, self.target]))[: self.size]
+        return Message(upper[:, :-1], upper[:, -1])
+
+    def __mul__(self, other: Message) -> Message:
+        rows, target = np.vstack([self.rows, other.rows]), np.concatenate([self.target, other.target])
+        return Message(rows, target).compressed()
+
+    # -- moments: of a compressed message with as many rows as x has entries
+
+    @cached_property
+    def mean(self) -> Array:
+        return linalg.solve_triangular(self.rows, self.target, check_finite=False)
+
+    @cached_property
+    def root(self) -> Array:
+        """C with covariance = C C'."""
+        return inverse_triangular(self.rows)
+
+    @property
+    def covariance(self) -> Array:
+        return self.root @ self.root.T
+
+    @property
+    def variance(self) -> Array:
+        return np.einsum("ij,ij->i", self.root, self.root)
+
+    @property
+    def log_determinant(self) -> float:
+        """log det of the precision."""
+        return 2.0 * float(np.sum(np.log(np.abs(np.diag(self.rows)))))
+
+    def whiten(self, columns: Array) -> Array:
+        """X with X'X = columns' covariance columns."""
+        return linalg.blas.dtrsm(1.0, self.rows, columns, trans_a=1)
+
+    def stretch(self, columns: Array) -> Array:
+        """X with X'X = columns' precision columns."""
+        return linalg.blas.dtrmm(1.0, self.rows, columns)
+
+    def dense(self) -> Dense:
+        return Dense(self.rows.T @ self.rows, self.rows.T @ self.target)
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """N(mean, root root')."""
+
+    mean: Array
+    root: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", np.ascontiguousarray(self.root))
+
+    @property
+    def std(self) -> Array:
+        return np.sqrt(np.sum(self.root**2, axis=1))
+
+    def standard(self, message: Message) -> Belief:
+        """Conditioned on a message, in the coordinates where this belief is standard normal."""
+        size = self.root.shape[1]
+        if not len(message.rows):
+            return Belief(np.zeros(size), np.eye(size))
+        gap = message.target - message.rows @ self.mean
+        stacked = np.vstack([np.column_stack([message.rows @ self.root, gap]), np.eye(size, size + 1)])
+        upper = triangle(stacked)
+        factor = upper[:size, :size]
+        return Belief(linalg.solve_triangular(factor, upper[:size, size]), inverse_triangular(factor))
+
+    def __mul__(self, message: Message) -> Belief:
+        """Conditioned on a message."""
+        if not len(message.rows):
+            return self
+        standard = self.standard(message)
+        return Belief(self.mean + self.root @ standard.mean, self.root @ standard.root)
+
+
+# -- triangular factors by LAPACK, its verdict (`info`) always looked at
+
+
+def triangle(rows: Array) -> Array:
+    """R of a QR decomposition, (min(rows, columns), columns)."""
+    if 0 in rows.shape:
+        return rows[:0]
+    stored, _, _, info = linalg.lapack.dgeqrf(rows, lwork=64 * rows.shape[1])  # room for blocks: several times faster
+    _check(info, "QR decomposition")
+    return np.triu(stored[: min(rows.shape)])
+
+
+def lower_root(root: Array) -> Array:
+    """A square lower-triangular root of root root'."""
+    size = len(root)
+    upper = triangle(root.T)
+    square = np.zeros((size, size))
+    square[: len(upper)] = upper
+    return square.T
+
+
+def inverse_triangular(matrix: Array, lower: bool = False) -> Array:
+    """Inverse of a triangular matrix (LAPACK's trtri: a third of the work of solving against the identity)."""
+    if not len(matrix):
+        return np.zeros((0, 0))
+    inverse, info = linalg.lapack.dtrtri(matrix, lower=lower)
+    _check(info, "inverse of a triangular matrix")
+    return np.tril(inverse) if lower else np.triu(inverse)
+
+
+def _check(info: int, what: str) -> None:
+    if info > 0:
+        raise linalg.LinAlgError(f"{what}: singular at row {info}")
+    if info < 0:
+        raise linalg.LinAlgError(f"{what}: LAPACK refused argument {-info}")

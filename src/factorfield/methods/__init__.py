@@ -12,11 +12,10 @@ import importlib.util
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from factorfield.errors import expected, nearest, needed
-from factorfield.model.model import Model
-from factorfield.model.windowed import WindowModel
+from factorfield.model.model import BlockModel, Model, WindowModel
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
@@ -31,6 +30,11 @@ _METHODS = {
     "sgd": ("factorfield.methods.baselines.sgd", "SGD"),
     "vi": ("factorfield.methods.baselines.vi", "VI"),
     "hmc": ("factorfield.methods.baselines.hmc", "HMC"),
+}
+Kind = TypeVar("Kind", bound=Model)
+KINDS: dict[type[Model], tuple[str, str]] = {
+    BlockModel: ("a model of one block", "joint"),
+    WindowModel: ("a model of time windows", "chain"),
 }
 EXTRA = "baselines"
 # packages of that extra, looked for when a method is named: before other work, not after it
@@ -60,6 +64,19 @@ def default_method(item: Problem | Model) -> str:
     return "chain" if windows else "joint"
 
 
+def taken(model: Model | None, kind: type[Kind], method: str) -> Kind:
+    """The model, if it is of the kind that a method solves: one that it cannot take is refused, never replaced."""
+    if isinstance(model, kind):
+        return model
+    wanted, builder = KINDS[kind]
+    received = next((words for other, (words, _) in KINDS.items() if isinstance(model, other)), type(model).__name__)
+    raise expected(f"{wanted} for method={method!r}", received, f"ff.default_model(problem, method={builder!r})")
+
+
+def as_it_is(model: Model, solution: Solution) -> None:
+    """`refine` of methods that solve the model they are given and no other."""
+
+
 def missing_packages(name: str) -> list[str]:
     """What a method needs and this installation does not have."""
     return [package for package in _PACKAGES.get(name, ()) if importlib.util.find_spec(package) is None]
@@ -74,13 +91,13 @@ def get(name: str, **options: Any) -> Method:
 
 def configured(name: str, options: Mapping[str, Any]) -> tuple[Method, dict[str, Any]]:
     """A method by name with those of the options that are its own, and the others, which are its model's."""
-    method = _class(name)
-    own = _fields(method())
-    models = {key: None for key in model_options(method())}
+    make = _class(name)
+    method = make()
+    own, models = _fields(method), dict.fromkeys(model_options(method))
     _check_options(name, {**own, **models}, options)
-    return method(**{key: value for key, value in options.items() if key in own}), {
-        key: value for key, value in options.items() if key in models
-    }
+    of_method = {key: value for key, value in options.items() if key in own}
+    of_model = {key: value for key, value in options.items() if key in models}
+    return make(**of_method) if of_method else method, of_model
 
 
 def model_options(method: Method) -> list[str]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import Advice
 from factorfield.model.functions import coefficient_prior
-from factorfield.posterior.gaussian import GaussianPosterior
+from factorfield.model.representation import Representation
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Problem, Statement
 
@@ -38,7 +38,7 @@ def missing_conditions(problem: Problem) -> list[str]:
         for axis in problem.domain.names:
             order = max(
                 dict(jet.orders).get(axis, 0)
-                for s in problem.statements if s.is_equation
+                for s in problem.statements if s.kind == "equation"
                 for jet in (*s.relation.jets.values(),) if jet.field == name
             )  # fmt: skip
             if not order or not isinstance(problem.domain[axis], Interval):
@@ -93,20 +93,19 @@ def details_lost(axis: str, modes: int, share: float) -> Advice:
     )
 
 
-def unconstrained(problem: Problem, posterior: GaussianPosterior) -> Iterator[Advice]:
+def unconstrained(problem: Problem, representation: Representation, weights: Array, std: Array) -> Iterator[Advice]:
     """Unknown coefficients whose posterior is their prior, or lies where the prior all but excludes it."""
-    std = posterior.weight_std
     for name in problem.unknowns:
-        at = posterior.representation.latents[name].start
+        at = representation.latents[name].block.start
         mean, variance = coefficient_prior(problem, name)
         sd = float(np.sqrt(variance))
-        if std[at] > UNMOVED * sd and abs(posterior.mean[at] - mean) < 0.3 * sd:
+        if std[at] > UNMOVED * sd and abs(weights[at] - mean) < 0.3 * sd:
             text = (
                 f"nothing constrains the unknown {name!r}: its posterior is its prior; add observations that depend on "
                 "it, or give its value"
             )
             yield Advice("unconstrained", text, name)
-        away = abs(posterior.mean[at] - mean) / sd
+        away = abs(weights[at] - mean) / sd
         if away > EXCLUDED:
             text = (
                 f"the unknown {name!r} lies {away:.2g} standard deviations from the mean of its prior: one of the two "

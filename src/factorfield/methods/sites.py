@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
-from factorfield.model.sigmas import observation_noise, shown
+from factorfield.model.choices import observation_noise, shown
 from factorfield.problem.noise import matched
 from factorfield.problem.problem import Problem, Statement
 from factorfield.solution import Solution, Status
@@ -23,10 +23,6 @@ Array = NDArray[np.float64]
 ROUNDS = 40
 DAMPING = 0.3  # share of the last site that is kept
 TOLERANCE = 0.02  # largest move of a mean between rounds, in standard deviations of the belief at a value
-
-
-def needs_sites(problem: Problem) -> bool:
-    return any(statement.noise is not None for statement in problem.statements)
 
 
 def solve_with_sites(problem: Problem, run: Callable[[Problem], Solution]) -> Solution:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
@@ -170,22 +170,17 @@ class Tensor:
 
     families: Mapping[str, Family]
     rotation: Array | None = None
+    axes: tuple[str, ...] = field(init=False)
+    shape: tuple[int, ...] = field(init=False)  # features per axis
+    raw_size: int = field(init=False)  # before rotation
+    size: int = field(init=False)
 
-    @property
-    def axes(self) -> tuple[str, ...]:
-        return tuple(self.families)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(family.size for family in self.families.values())
-
-    @property
-    def raw_size(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
-
-    @property
-    def size(self) -> int:
-        return self.raw_size if self.rotation is None else self.rotation.shape[1]
+    def __post_init__(self) -> None:
+        shape = tuple(family.size for family in self.families.values())
+        raw_size = int(np.prod(shape, dtype=int))
+        size = raw_size if self.rotation is None else self.rotation.shape[1]
+        for name, value in (("axes", tuple(self.families)), ("shape", shape), ("raw_size", raw_size), ("size", size)):
+            object.__setattr__(self, name, value)
 
     def matrices(self, axes: Mapping[str, ArrayLike], orders: Orders = ()) -> list[Array]:
         """Per-axis feature matrices: all that a tensor grid needs."""

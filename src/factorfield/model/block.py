@@ -10,15 +10,20 @@ from numpy.typing import NDArray
 from factorfield.errors import ProblemError
 from factorfield.model.activation import Activation, Identity
 from factorfield.model.basis import Tensor, family_for
+from factorfield.model.choices import (
+    Sigma,
+    block_modes,
+    block_prior,
+    block_sigmas,
+    check_orders,
+    checked_counts,
+    field_scale,
+    shown,
+)
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import BlockModel, check_memory
-from factorfield.model.modes import block_modes, checked_counts
-from factorfield.model.priors import block_prior
 from factorfield.model.representation import Representation, field_form
-from factorfield.model.scales import field_scale
-from factorfield.model.sigmas import Sigma, block_sigmas, shown
-from factorfield.problem.consistency import check_orders
 from factorfield.problem.domain import Interval, Points
 from factorfield.problem.problem import Problem
 from factorfield.problem.statement import Statement
@@ -100,7 +105,7 @@ def check_collocation(model: BlockModel, short: Mapping[str, int]) -> None:
         return
     domain = model.problem.domain
     for group, statement in zip(model.groups, model.problem.statements, strict=True):
-        if not statement.is_equation:
+        if statement.kind != "equation":
             continue
         families = model.representation.latents[
             model.representation.forms[statement.relation.fields[0]].latents[0]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import Advice
 from factorfield.model.basis import Family
-from factorfield.model.sigmas import Sigma
-from factorfield.model.symbol import typical_parameters
+from factorfield.model.choices import Sigma
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import evaluate_coefficient
@@ -93,7 +92,7 @@ def _gap(problem: Problem, start: Statement, wall: Statement, spacing: Mapping[s
     axes = {n: [face[n]] if n in face else domain[n].cells(16) for n in domain.space}
     at = domain.tensor({TIME: [domain[TIME].lower], **axes})
     missed, *leads = (
-        np.max(np.abs(evaluate_coefficient(x, typical_parameters(problem), at)))
+        np.max(np.abs(evaluate_coefficient(x, problem.typical_parameters, at)))
         for x in (wall.relation.expression.subs(replaced, simultaneous=True), *sizes)
     )
     return float(missed / max(leads))

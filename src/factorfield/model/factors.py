@@ -17,8 +17,7 @@ from scipy import linalg
 from factorfield.errors import expected
 from factorfield.messages.gaussian import LOG_TWO_PI
 from factorfield.model.basis import Tensor
-from factorfield.model.latent import Functional, LatentRelation
-from factorfield.model.representation import Representation
+from factorfield.model.representation import Functional, LatentRelation, Representation
 from factorfield.problem.coefficients import located
 from factorfield.problem.domain import Orders, Points
 from factorfield.problem.relation import evaluate_coefficient
@@ -157,7 +156,8 @@ def build_group(
     if statement.stencil:
         return _summed(statement, representation, points, sigma, parameters, relation)
     count = len(next(iter(points.values())))
-    points = located(points, relation.coordinates, parameters)
+    if not points.keys() >= set(relation.coordinates):
+        points = located(points, relation.coordinates, parameters)
     latents = [representation.latents[functional.latent] for functional in relation.functionals]
     fixed = tuple(name for name, x in points.items() if np.ptp(x) == 0.0)
     one_basis = len({id(latent.basis) for latent in latents}) == 1
@@ -176,6 +176,16 @@ def build_group(
         np.broadcast_to(np.asarray(statement.target, float), (count,)),
         np.broadcast_to(np.asarray(sigma, float), (count,)), dict(parameters), dict(points),
     )  # fmt: skip
+
+
+def chosen_group(
+    statement: Statement, representation: Representation, chosen: NDArray[np.int64], sigma: Array | float,
+    parameters: Mapping[str, Any],
+) -> FactorGroup:  # fmt: skip
+    """The factors of some of a statement's measurements."""
+    own, each = statement.part(chosen), sigma[chosen] if isinstance(sigma, np.ndarray) and sigma.ndim else sigma
+    assert own.points is not None
+    return build_group(own, representation, own.points, each, parameters)
 
 
 def _summed(

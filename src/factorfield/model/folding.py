@@ -14,18 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.messages.triangular import triangle
-from factorfield.model.factors import ROWS_PER_BLOCK, FactorGroup, build_group
-from factorfield.model.latent import LatentRelation
+from factorfield.messages.gaussian import triangle
+from factorfield.model.factors import ROWS_PER_BLOCK, FactorGroup, chosen_group
 from factorfield.model.linearisation import linearise
-from factorfield.model.representation import Representation
+from factorfield.model.representation import LatentRelation, Representation
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Statement
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 MANY = 2  # measurements per weight from which they are folded
-WINDOWS = 20  # typically, for what all of them keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,29 +37,20 @@ class Summary(FactorGroup):
         return self.stands_for
 
 
-def kept_rows(statement: Statement, linear: bool, size: int, windows: int = 1) -> int:
-    """How many rows a statement's measurements keep, at most, in so many windows."""
-    count = 0 if statement.points is None else len(statement.target)
-    return min(count, windows * max(MANY * size, 2 * (size + 1))) if linear else count
-
-
-def measured(
+def folded(
     statement: Statement, representation: Representation, inside: Indices, lower: float, sigma: float | Array,
     constants: Mapping[str, Any],
 ) -> list[FactorGroup]:  # fmt: skip
-    """Factors of the measurements `inside` a window that begins at `lower`."""
+    """Factors of the many measurements `inside` a window that begins at `lower`; those at its start are kept apart:
+    they speak about the state alone."""
     assert statement.points is not None
 
     def build(chosen: Indices) -> FactorGroup:
-        own, each = statement.part(chosen), sigma[chosen] if isinstance(sigma, np.ndarray) and sigma.ndim else sigma
-        assert own.points is not None
-        return build_group(own, representation, own.points, each, constants)
+        return chosen_group(statement, representation, chosen, sigma, constants)
 
-    many = MANY * representation.size
-    if len(inside) <= many or not representation.read(statement.relation).is_linear:
-        return [build(inside)]
-    at_start = statement.points[TIME][inside] <= lower  # kept apart: they speak about the state alone
+    at_start = statement.points[TIME][inside] <= lower
     parts = [chosen for chosen in (inside[at_start], inside[~at_start]) if len(chosen)]
+    many = MANY * representation.size
     return [_folded(build, chosen) if len(chosen) > many else build(chosen) for chosen in parts]
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.basis import Tensor, family_for
-from factorfield.model.latent import Form
-from factorfield.model.representation import coefficient_form
+from factorfield.model.representation import Form, coefficient_form
 from factorfield.problem.coefficients import Unknown
 from factorfield.problem.domain import Axis, Domain, Periodic
 from factorfield.problem.problem import Problem

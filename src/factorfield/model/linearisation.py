@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.model.latent import LatentRelation
+from factorfield.model.representation import LatentRelation
 
 Array = NDArray[np.float64]
 Rule = Literal["taylor", "moments"]

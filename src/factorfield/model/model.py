@@ -7,20 +7,25 @@ of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import Advice, ProblemError, expected
-from factorfield.messages.gaussian import Diagonal
+from factorfield.messages.gaussian import Belief, Diagonal
+from factorfield.model.choices import LABEL_NOISE, Sigma, observation_noise, shown
 from factorfield.model.factors import FactorGroup
-from factorfield.model.representation import Representation
-from factorfield.model.sigmas import Sigma, observation_noise
+from factorfield.model.representation import Representation, layout
+from factorfield.model.spectrum import Tail
+from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
+from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,12 +50,12 @@ class Model:
         """Of one more measurement of each measured field."""
         return observation_noise(self.problem, self.sigmas)
 
-    def is_given(self, name: str) -> bool:
-        """Did the user give the sigma of this measurement, start or wall, for Gaussian noise?"""
-        return any(
-            s.name == name and sigma.origin == "given" and s.noise is None and not s.is_equation
-            for s, sigma in zip(self.problem.statements, self.sigmas, strict=True)
-        )
+    @cached_property
+    def given(self) -> frozenset[str]:
+        """Measurements, starts and walls whose sigma the user gave, for Gaussian noise."""
+        pairs = zip(self.problem.statements, self.sigmas, strict=True)
+        told = [s for s, sigma in pairs if sigma.origin == "given" and s.kind != "equation"]
+        return frozenset(s.name for s in told if s.noise is None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,6 +126,98 @@ class BlockModel(Model):
     def memory(self) -> int:
         """Bytes of the design rows."""
         return sum(group.nbytes for group in self.groups)
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the equations and conditions are like: which short cuts are exact."""
+
+    linear: bool
+    autonomous: bool  # nothing depends on time explicitly: windows of equal length have equal factors
+    separable: bool  # linear with constant coefficients on periodic axes: waves do not mix
+    steady_windows: bool  # waves keep their size: windows need not become longer
+    has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
+    starts_by_formula: bool  # not by labels
+    has_noisy_walls: bool  # did the user give a wall a sigma of its own?
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Collocation points along the space axes, and what each equation is projected on (projection.py)."""
+
+    points: Mapping[str, Array]
+    projections: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked of the windows; None: chosen."""
+
+    degree: int | None = None
+    edges: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowModel(Model):
+    """One window's representation and prior; time is moved along. `edges` None: windows are found while solving."""
+
+    degree: int
+    traits: Traits
+    space: Space
+    tails: Mapping[str, Tail]  # modes left out, by field
+    held_at_start: tuple[Statement, ...]  # walls, at the start
+    asked: Asked = Asked()
+    growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
+    first_level: int = 0  # the first window that is tried is the horizon / 2^level
+    edges: tuple[float, ...] | None = None
+    start: Mapping[str, float] = field(default_factory=dict)  # coefficients where a search begins, if not at the prior
+    path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
+
+    @cached_property
+    def layout(self) -> tuple[Indices, Indices]:
+        """Weights that are the state at a window's start, and its inner ones."""
+        return layout(self.representation)
+
+    @cached_property
+    def field_states(self) -> int:
+        """Entries of the state that belong to fields; coefficients follow them."""
+        names = (*self.problem.unknowns, *self.problem.functions)
+        return len(self.layout[0]) - sum(self.representation.latents[name].basis.size for name in names)
+
+    @property
+    def open_states(self) -> Indices:
+        """Entries of the fields' state that the prior leaves open."""
+        return np.flatnonzero(self.prior.std[self.layout[0]][: self.field_states] > 0.1 * self.scale)
+
+    @cached_property
+    def prior_state(self) -> Belief:
+        state = self.layout[0]
+        return Belief(self.prior.mean[state], np.diag(self.prior.std[state]))
+
+    def first_state(self) -> Belief:
+        """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""
+        mean, state = self.prior_state.mean.copy(), self.layout[0]
+        for name, value in self.start.items():
+            mean[state == self.representation.latents[name].block.start] = value
+        return replace(self.prior_state, mean=mean)
+
+    def with_condition(self, problem: Problem) -> WindowModel:
+        """The same choices for the same problem with further conditions at its end."""
+        added = problem.statements[len(self.problem.statements) :]
+        default = Sigma(LABEL_NOISE * self.scale, "default")
+        sigmas = *self.sigmas, *(default if s.sigma is None else Sigma(s.sigma, "given") for s in added)
+        traits = replace(self.traits, has_later_data=True)
+        closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
+        return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
+
+    def with_sigmas(self, sigmas: Sequence[Sigma]) -> WindowModel:
+        settings = {**self.settings, "sigma": shown(self.problem, sigmas)}
+        return replace(self, sigmas=tuple(sigmas), settings=settings)
+
+
+def is_standing(statement: Statement) -> bool:
+    """Does a statement hold in every window alike: an equation or a wall?"""
+    return statement.points is None and TIME not in (statement.face or {})
 
 
 def check_memory(weights: int, rows: int) -> None:

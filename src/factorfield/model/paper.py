@@ -20,12 +20,10 @@ from factorfield.errors import expected
 from factorfield.messages.gaussian import Diagonal
 from factorfield.model.activation import Activation, PiecewiseExponential, Variant
 from factorfield.model.basis import Fourier, RankRule, Tensor, decorrelate
+from factorfield.model.choices import Sigma, field_scale
 from factorfield.model.factors import ROWS_PER_BLOCK, build_group, functional_rows
-from factorfield.model.latent import Functional, without_curvature
 from factorfield.model.model import BlockModel, check_memory
-from factorfield.model.representation import Representation, field_form
-from factorfield.model.scales import field_scale
-from factorfield.model.sigmas import Sigma
+from factorfield.model.representation import Functional, Representation, field_form, without_curvature
 from factorfield.problem.domain import TIME, Domain, Periodic, Points
 from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import Relation, evaluate_coefficient
@@ -88,7 +86,7 @@ def paper_model(  # noqa: PLR0913
     return BlockModel(
         problem=problem, representation=representation,
         prior=Diagonal(np.ones(representation.size), np.zeros(representation.size)),
-        sigmas=tuple(Sigma(sigma if s.is_equation else label_noise, "given") for s in problem.statements),
+        sigmas=tuple(Sigma(sigma if s.kind == "equation" else label_noise, "given") for s in problem.statements),
         modes=chosen, scale=field_scale(problem), settings=settings, groups=groups, continuation=continuation,
         follows_protocol=True,
     )  # fmt: skip
@@ -96,7 +94,7 @@ def paper_model(  # noqa: PLR0913
 
 def _checked(problem: Problem) -> tuple[Statement, Statement, str]:
     """The parts the paper's model has room for: one equation, one field, x periodic, t, observations of the field."""
-    equations = [s for s in problem.statements if s.is_equation]
+    equations = [s for s in problem.statements if s.kind == "equation"]
     data = [s for s in problem.statements if s.kind == "observation"]
     shape_fits = len(problem.fields) == 1 and len(equations) == 1 and len(data) == len(problem.conditions) == 1
     space = problem.domain.space

@@ -1,4 +1,6 @@
-"""How many modes, how much noise: the evidence of labels along a periodic axis, for a spectrum of three parameters.
+"""Waves: how fast an equation lets them grow, and how large they are at the start.
+
+The spectrum is the evidence's, of labels along a periodic axis, with three parameters:
 
 Labels y = u(x) + noise, u = sum of modes with a_k ~ N(0, p_k), p_k = A^2 (1 + (k / k_0)^2)^(-q), noise N(0, sigma^2).
 Modes beyond what the labels can tell (k > M) act as further noise of variance sum p_k. A, k_0, q and - where it is not
@@ -11,17 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from factorfield.model.activation import Activation
 from factorfield.model.basis import Fourier
-from factorfield.model.symbol import rates
-from factorfield.model.window import Tail
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
+from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
 MOST = 512  # frequencies that are followed at all
 MOST_DENSE = 48  # of them, those inferred jointly when the labels are not evenly spread
 FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
@@ -150,6 +153,55 @@ def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) ->
 # -- of a problem
 
 
+def rates(problem: Problem, statement: Statement, waves: Mapping[str, ArrayLike]) -> Complex | None:
+    """lambda for waves of wave numbers k (arrays per space axis), coefficients taken at the domain's centre.
+
+    Of a second-order equation, one root of lambda^2; None if the equation has no time derivative to lead.
+    """
+    centre = {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
+    order = statement.relation.order(TIME)
+    lead, total = 0.0, np.zeros(1, complex)
+    for jet, coefficient in statement.relation.linear_part.items():
+        size = float(np.ravel(evaluate_coefficient(coefficient, problem.typical_parameters, centre))[0])
+        times = dict(jet.orders)
+        if times.get(TIME, 0) == order:
+            lead = size if times.keys() <= {TIME} else lead
+            continue
+        if TIME in times:  # damping and the like: small beside the leading terms of fast waves
+            continue
+        factor: Complex = np.ones(1, complex)
+        for axis, n in times.items():
+            factor = factor * (1j * np.asarray(waves[axis], float)) ** n
+        total = total + size * factor
+    if not order or not lead:
+        return None
+    return np.asarray((-total / lead) ** (1.0 / order), complex)
+
+
+def fastest_rates(problem: Problem, modes: Mapping[str, int]) -> Complex:
+    """Rates of the highest waves that modes per space axis hold, one per equation that has them."""
+    turns = {n: count * (1.0 if isinstance(problem.domain[n], Periodic) else 0.5) for n, count in modes.items()}
+    waves = {n: 2.0 * np.pi * count / problem.domain[n].length for n, count in turns.items()}
+    found = [rates(problem, statement, waves) for statement in problem.statements if statement.kind == "equation"]
+    return np.concatenate([np.zeros(0, complex), *(np.ravel(f) for f in found if f is not None)])
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """Modes that the basis leaves out: wave numbers, variances at the start, complex rates of the linear equation."""
+
+    axis: str
+    wave: Array
+    variance: Array
+    rate: NDArray[np.complex128]
+
+    def of(self, orders: Mapping[str, int], times: Array) -> Array:
+        """Variance of a derivative of the left-out part at each time (from the start)."""
+        grown = np.exp(2.0 * np.minimum(np.outer(times, self.rate.real), 0.0))
+        size = self.wave ** (2 * orders.get(self.axis, 0)) * np.abs(self.rate) ** (2 * orders.get(TIME, 0))
+        return grown @ (size * self.variance)
+
+
 def spectra_of(problem: Problem) -> dict[str, Spectrum]:
     """The spectrum of each field whose values are observed at the start, along the one periodic axis."""
     space = problem.domain.space
@@ -175,7 +227,7 @@ def tails_of(
 ) -> dict[str, Tail]:
     """What the basis leaves out of each observed field, carried along by the equation's linear part."""
     tails: dict[str, Tail] = {}
-    equations = [s for s in problem.statements if s.is_equation]
+    equations = [s for s in problem.statements if s.kind == "equation"]
     if len(problem.fields) != 1 or len(equations) != 1 or activation.name != "identity":
         return tails
     for name, spectrum in spectra.items():

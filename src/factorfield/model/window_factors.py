@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 from scipy.sparse import csgraph
 
-from factorfield.model.factors import FactorGroup, build_group
-from factorfield.model.folding import measured
+from factorfield.model.factors import FactorGroup, build_group, chosen_group
+from factorfield.model.folding import MANY, folded
 from factorfield.model.grid import grid_group
-from factorfield.model.linearisation import linearise
-from factorfield.model.representation import Representation
-from factorfield.model.window import end_map, states_of, window_representation
-from factorfield.model.windowed import WindowModel, is_standing
+from factorfield.model.model import WindowModel, is_standing
+from factorfield.model.representation import Representation, end_map, states_of, window_representation
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
@@ -73,7 +69,11 @@ class WindowFactors:
                 continue
             t = statement.points[TIME]
             inside = np.flatnonzero((t <= upper) & ((t > lower) | first))
-            groups += measured(statement, representation, inside, lower, sigma.value, problem.constants)
+            few = len(inside) <= MANY * representation.size
+            if few or not representation.read(statement.relation).is_linear:
+                groups.append(chosen_group(statement, representation, inside, sigma.value, problem.constants))
+            else:
+                groups += folded(statement, representation, inside, lower, sigma.value, problem.constants)
         for statement in self.model.held_at_start if first else ():
             axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
             where = problem.domain.tensor({**self.model.space.points, **axes})
@@ -103,14 +103,14 @@ class WindowFactors:
         explode, and without any the state at the start is to be settled too: both are asked more often than needed.
         """
         latents = self.model.representation.latents
-        size = next(iter(latents.values())).basis.families[TIME].size
+        size = next(iter(latents.values())).basis.shape[0]
         order = statement.relation.order(TIME)
         if statement.face is not None:
             order = max(states_of(latents[jet.field]) for jet in statement.relation.jets.values())
         exactly = order == 1 or (order > 1 and not self.model.problem.domain.space)
         return _radau(size - order, lower, upper) if exactly else Interval(lower, upper).collocation(size + 2)
 
-    def separable(self, lower: float, upper: float) -> Iterator[tuple[Indices, Array, Array]]:
+    def separable(self, lower: float, upper: float) -> list[tuple[Indices, Array, Array]]:
         """The equations' whitened rows where waves do not mix: (weights, rows, targets), frequency by frequency.
 
         What `standing` and whitened_rows give, without ever building the rows of all frequencies: on a tensor grid
@@ -121,22 +121,23 @@ class WindowFactors:
         terms, levels = self._separable_terms(representation, projection, lower, upper)
         linked = sum(np.abs(space) > 1e-12 * np.abs(space).max() for *_, space in terms)
         _, label = csgraph.connected_components(sparse.csr_matrix(linked), directed=False)
-        ones = projection.sum(axis=1)
+        ones, found = projection.sum(axis=1), []
         for number in range(label.max() + 1):
             modes = np.flatnonzero(label == number)
             weights = np.zeros(0, int)
             columns: dict[str, slice] = {}
             for name, latent in representation.latents.items():
-                powers = np.arange(latent.basis.families[TIME].size)[:, None] * len(projection)
+                powers = np.arange(latent.basis.shape[0])[:, None] * len(projection)
                 columns[name] = slice(len(weights), len(weights) + powers.size * len(modes))
-                weights = np.concatenate([weights, (latent.start + powers + modes).ravel()])
+                weights = np.concatenate([weights, (latent.block.start + powers + modes).ravel()])
             ends = len(modes) * np.cumsum([0, *map(len, levels)])
             rows = np.zeros((ends[-1], len(weights)))
             for equation, name, in_time, space in terms:
                 place = slice(ends[equation], ends[equation + 1])
                 rows[place, columns[name]] += np.kron(in_time, space[np.ix_(modes, modes)])
             target = np.concatenate([np.kron(level, ones[modes]) for level in levels])
-            yield weights, rows, target
+            found.append((weights, rows, target))
+        return found
 
     def _separable_terms(
         self, representation: Representation, projection: Array, lower: float, upper: float
@@ -146,12 +147,13 @@ class WindowFactors:
         terms: list[tuple[int, str, Array, Array]] = []
         levels: list[Array] = []
         for statement, sigma in zip(problem.statements, self.model.sigmas, strict=True):
-            if not statement.is_equation:
+            if statement.kind != "equation":
                 continue
             grid = {TIME: self._instants(statement, lower, upper), **self.model.space.points}
             relation = representation.read(statement.relation)
-            line = linearise(relation, np.zeros((1, len(relation.functionals))), None, problem.constants, {})
-            for slope, functional in zip(line.slopes[0], relation.functionals, strict=True):
+            nothing = np.zeros((1, len(relation.functionals)))
+            value, slopes = relation.value_and_gradient(nothing, problem.constants, {})
+            for slope, functional in zip(slopes[0], relation.functionals, strict=True):
                 for orders, coefficient in functional.terms:
                     factor = float(np.ravel(evaluate_coefficient(coefficient, problem.constants, {}))[0])
                     in_time, *in_space = representation.latents[functional.latent].basis.matrices(grid, orders)
@@ -160,7 +162,7 @@ class WindowFactors:
                         space = np.asarray(np.kron(space, features), float)
                     size = factor * slope / sigma.value
                     terms.append((len(levels), functional.latent, size * in_time, projection @ space))
-            level = float(statement.target[0] - line.value[0]) / float(sigma.value)
+            level = float(statement.target[0] - value[0]) / float(sigma.value)
             levels.append(np.full(len(grid[TIME]), level))
         return terms, levels
 

@@ -6,135 +6,43 @@ found while solving (methods/chain); then `edges` hold them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import linalg, special
 
-from factorfield.errors import expected
-from factorfield.messages.square_root import Belief
+from factorfield.errors import Advice, expected
 from factorfield.model.activation import Activation, Identity
 from factorfield.model.basis import Departure, Family, Tensor, family_for
+from factorfield.model.choices import (
+    check_orders,
+    checked_counts,
+    field_scale,
+    shown,
+    window_modes,
+    window_prior,
+    window_sigmas,
+)
 from factorfield.model.corners import softened
-from factorfield.model.folding import WINDOWS, kept_rows
+from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
-from factorfield.model.latent import LatentRelation
-from factorfield.model.model import Model, check_memory
-from factorfield.model.modes import checked_counts, window_modes
-from factorfield.model.priors import window_prior
-from factorfield.model.projection import projections
-from factorfield.model.representation import Representation, field_form
-from factorfield.model.scales import field_scale
-from factorfield.model.sigmas import LABEL_NOISE, Sigma, shown, window_sigmas
-from factorfield.model.spectrum import Spectrum, spectra_of, tails_of
-from factorfield.model.symbol import fastest_rates
-from factorfield.model.window import Tail, layout
-from factorfield.problem.consistency import check_orders
-from factorfield.problem.domain import TIME, Interval, Periodic
+from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
+from factorfield.model.representation import LatentRelation, Representation, field_form
+from factorfield.model.spectrum import Spectrum, fastest_rates, spectra_of, tails_of
+from factorfield.problem.domain import TIME, Axis, Interval, Periodic
 from factorfield.problem.problem import Problem
+from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
+from factorfield.problem.stencil import Stencil
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 MOST_GROWTH = 100.0  # exponent of the fastest-growing wave from which a linear problem is called ill-posed
 MOST_WEIGHTS = 1600  # of a window where modes mix: a second or so per factorisation
 DEGREE_LEAST = 6
+WINDOWS = 20  # typically, for what all of them keep of the measurements
 DEGREE_LINEAR, DEGREE_COUPLED = 20, 12  # waves that do not mix cost little: longer windows, fewer messages
-
-
-@dataclass(frozen=True)
-class Traits:
-    """What the equations and conditions are like: which short cuts are exact."""
-
-    linear: bool
-    autonomous: bool  # nothing depends on time explicitly: windows of equal length have equal factors
-    separable: bool  # linear with constant coefficients on periodic axes: waves do not mix
-    steady_windows: bool  # waves keep their size: windows need not become longer
-    has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
-    starts_by_formula: bool  # not by labels
-    has_noisy_walls: bool  # did the user give a wall a sigma of its own?
-
-
-@dataclass(frozen=True, eq=False)
-class Space:
-    """Collocation points along the space axes, and what each equation is projected on (projection.py)."""
-
-    points: Mapping[str, Array]
-    projections: Mapping[str, Array]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the user asked of the windows; None: chosen."""
-
-    degree: int | None = None
-    edges: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class WindowModel(Model):
-    """One window's representation and prior; time is moved along. `edges` None: windows are found while solving."""
-
-    degree: int
-    traits: Traits
-    space: Space
-    tails: Mapping[str, Tail]  # modes left out, by field
-    held_at_start: tuple[Statement, ...]  # walls, at the start
-    asked: Asked = Asked()
-    growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
-    first_level: int = 0  # the first window that is tried is the horizon / 2^level
-    edges: tuple[float, ...] | None = None
-    start: Mapping[str, float] = field(default_factory=dict)  # coefficients where a search begins, if not at the prior
-    path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
-
-    @cached_property
-    def layout(self) -> tuple[Indices, Indices]:
-        """Weights that are the state at a window's start, and its inner ones."""
-        return layout(self.representation)
-
-    @cached_property
-    def field_states(self) -> int:
-        """Entries of the state that belong to fields; coefficients follow them."""
-        names = (*self.problem.unknowns, *self.problem.functions)
-        return len(self.layout[0]) - sum(self.representation.latents[name].basis.size for name in names)
-
-    @property
-    def open_states(self) -> Indices:
-        """Entries of the fields' state that the prior leaves open."""
-        return np.flatnonzero(self.prior.std[self.layout[0]][: self.field_states] > 0.1 * self.scale)
-
-    @cached_property
-    def prior_state(self) -> Belief:
-        state = self.layout[0]
-        return Belief(self.prior.mean[state], np.diag(self.prior.std[state]))
-
-    def first_state(self) -> Belief:
-        """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""
-        mean, state = self.prior_state.mean.copy(), self.layout[0]
-        for name, value in self.start.items():
-            mean[state == self.representation.latents[name].start] = value
-        return replace(self.prior_state, mean=mean)
-
-    def with_condition(self, problem: Problem) -> WindowModel:
-        """The same choices for the same problem with further conditions at its end."""
-        added = problem.statements[len(self.problem.statements) :]
-        default = Sigma(LABEL_NOISE * self.scale, "default")
-        sigmas = *self.sigmas, *(default if s.sigma is None else Sigma(s.sigma, "given") for s in added)
-        traits = replace(self.traits, has_later_data=True)
-        closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
-        return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
-
-    def with_sigmas(self, sigmas: Sequence[Sigma]) -> WindowModel:
-        settings = {**self.settings, "sigma": shown(self.problem, sigmas)}
-        return replace(self, sigmas=tuple(sigmas), settings=settings)
-
-
-def is_standing(statement: Statement) -> bool:
-    """Does a statement hold in every window alike: an equation or a wall?"""
-    return statement.points is None and TIME not in (statement.face or {})
 
 
 def window_model(
@@ -168,7 +76,10 @@ def window_model(
     traits = _traits(problem, relations, rates)
     fastest = float(np.max(np.abs(rates), initial=0.0))
     sigmas = window_sigmas(problem, scale, spectra, counts, fastest)
-    sigmas, held, corners = softened(problem, sigmas, points, families)
+    held: tuple[Statement, ...] = ()
+    corners: tuple[Advice, ...] = ()
+    if any(s.kind == "boundary" for s in problem.statements):
+        sigmas, held, corners = softened(problem, sigmas, points, families)
     tails = tails_of(problem, spectra, counts, ansatz)
     settings = {
         "model": "chain", "modes": counts, "degree": degree, "scale": scale, "activation": ansatz.name,
@@ -225,13 +136,15 @@ def _representation(
         window = Departure(degree, horizon.lower, horizon.upper, _time_order(problem, name))
         basis = Tensor({TIME: window, **families})
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
-    return Representation.build(parts + coefficient_parts(problem))
+    if problem.unknowns or problem.functions:
+        parts += coefficient_parts(problem)
+    return Representation.build(parts)
 
 
 def _time_order(problem: Problem, name: str) -> int:
     """How many time derivatives of a field make its state."""
-    jets = [jet for s in problem.statements if s.is_equation for jet in s.relation.jets.values() if jet.field == name]
-    return max([1, *(dict(jet.orders).get(TIME, 0) for jet in jets)])
+    jets = [jet for s in problem.statements if s.kind == "equation" for jet in s.relation.jets.values()]
+    return max([1, *(dict(jet.orders).get(TIME, 0) for jet in jets if jet.field == name)])
 
 
 def _points(
@@ -258,8 +171,14 @@ def _check_memory(
     points: Mapping[str, Array],
 ) -> None:  # fmt: skip
     size = representation.size
-    kept = sum(kept_rows(s, relations[s.name].is_linear, size, WINDOWS) for s in problem.statements)
+    kept = sum(_kept_rows(s, relations[s.name].is_linear, size, WINDOWS) for s in problem.statements)
     check_memory(size, window_rows(problem, representation, points) + 2 * kept)  # twice: for the way back
+
+
+def _kept_rows(statement: Statement, linear: bool, size: int, windows: int = 1) -> int:
+    """How many rows a statement's measurements keep, at most, in so many windows: many are folded (folding.py)."""
+    count = 0 if statement.points is None else len(statement.target)
+    return min(count, windows * max(MANY * size, 2 * (size + 1))) if linear else count
 
 
 def window_rows(problem: Problem, representation: Representation, points: Mapping[str, Array]) -> int:
@@ -269,7 +188,7 @@ def window_rows(problem: Problem, representation: Representation, points: Mappin
     spread = [[n for name, n in counts.items() if name not in (s.face or {})] for s in problem.statements]
     linear = [representation.read(s.relation).is_linear for s in problem.statements]
     size = representation.size
-    observed = [kept_rows(s, straight, size) for s, straight in zip(problem.statements, linear, strict=True)]
+    observed = [_kept_rows(s, straight, size) for s, straight in zip(problem.statements, linear, strict=True)]
     return sum(n or int(np.prod(left, dtype=float)) for n, left in zip(observed, spread, strict=True))
 
 
@@ -331,3 +250,96 @@ def reach_of(degree: int) -> float:
     """Rate times length that polynomials of a degree follow to 1e-6: beyond, fast modes are given up, not followed."""
     order = degree - 1
     return 4.0 * float(np.exp((special.gammaln(order + 1) + np.log(1e-6)) / order))
+
+
+# -- through which functions of space an equation is seen
+
+
+def projections(problem: Problem, families: Mapping[str, Family], points: Mapping[str, Array]) -> dict[str, Array]:
+    """By equation: from places to the functions it is seen through, rows that keep the size of noise.
+
+    They are as many as are left to it beside the boundary conditions. Pointwise residuals could never vanish: products
+    of modes make frequencies that the basis has no weights for, and where initial and boundary values disagree in a
+    corner, polynomials cannot follow. A residual that is forced on them disturbs the modes that are held, and with them
+    unknown coefficients. Seen through the functions of the basis that vanish where the walls say so (Galerkin's
+    method), the equation asks for no more than the basis can do, and what is stable by an energy argument stays so.
+    Lanczos' tau method, through the lowest modes, has waves of a beam that explode: it is the last resort where walls
+    mix fields or directions.
+    """
+    found = {}
+    for statement in problem.statements:
+        if statement.points is not None or statement.face is not None or not problem.domain.space:
+            continue
+        seen: Array = np.ones((1, 1))
+        for axis in problem.domain.space:
+            own = _along(problem, statement, axis, families[axis], points[axis])
+            seen = np.asarray(np.kron(seen, own), float)
+        found[statement.name] = seen
+    return found
+
+
+def _along(problem: Problem, equation: Statement, axis: str, family: Family, points: Array) -> Array:
+    features = family(points)
+    field = settled_field(problem, equation, axis)
+    if field is None:
+        return np.asarray(np.linalg.qr(features)[0].T, float)
+    walls = [s for s in problem.statements if _speaks(s, field, axis)]
+    order = _order(equation, field, axis)
+    rows = [_wall_row(problem, wall, field, axis, family) for wall in walls]
+    held = [row for row in rows if row is not None]
+    if len(held) < len(rows) or len(rows) > order:
+        kept = features.shape[1] - min(order, len(rows))
+        return np.asarray(np.linalg.qr(features[:, :kept])[0].T, float)
+    root = np.sqrt(_weights(problem.domain[axis], len(points)))
+    vanishing = linalg.null_space(np.array([row / np.abs(row).max() for row in held]))
+    return np.asarray(np.linalg.qr(root[:, None] * (features @ vanishing))[0].T * root, float)
+
+
+def _weights(axis: Axis, count: int) -> Array:
+    """Of an integral over the axis at its collocation points, on average one: Fejer's rule on intervals."""
+    if not isinstance(axis, Interval):
+        return np.ones(count)
+    angle = np.pi * (np.arange(count) + 0.5) / count
+    k = np.arange(1, count // 2 + 1)
+    return np.asarray(1.0 - 2.0 * np.sum(np.cos(2.0 * np.outer(angle, k)) / (4.0 * k**2 - 1.0), axis=1), float)
+
+
+def settled_field(problem: Problem, equation: Statement, axis: str) -> str | None:
+    """The field whose walls along an axis take modes from an equation: it, of all equations, differentiates the field
+    most there (of several, the one that states the field's evolution)."""
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    best: tuple[int, str | None] = (0, None)
+    for field in problem.fields:
+        holder = max(equations, key=lambda s: (_order(s, field, axis), _order(s, field, TIME)))
+        taken = min(_order(equation, field, axis), sum(_speaks(s, field, axis) for s in problem.statements))
+        if holder is equation and taken > best[0]:
+            best = taken, field
+    return best[1]
+
+
+def _order(statement: Statement, field: str, axis: str) -> int:
+    orders = [dict(jet.orders).get(axis, 0) for jet in statement.relation.jets.values() if jet.field == field]
+    return max(orders, default=0)
+
+
+def _speaks(statement: Statement, field: str, axis: str) -> bool:
+    return axis in (statement.face or {}) and any(jet.field == field for jet in statement.relation.jets.values())
+
+
+def _wall_row(problem: Problem, wall: Statement, field: str, axis: str, family: Family) -> Array | None:
+    """What a wall says about the features along an axis; None where it speaks of more than one field or direction."""
+    relation, total = wall.relation, np.zeros(family.size)
+    face: Mapping[str, float] = wall.face or {}
+    if not relation.is_linear or any(
+        jet.field != field or {*dict(jet.orders)} - {axis} for jet in relation.jets.values()
+    ):
+        return None
+    stencil: Stencil = wall.stencil or (({}, 1.0),)
+    axes = {name: problem.domain[name] for name in problem.domain.names}
+    middle = {n: np.array([face.get(n, 0.5 * (a.lower + a.upper))]) for n, a in axes.items()}
+    for jet, coefficient in relation.linear_part.items():
+        size = float(np.ravel(evaluate_coefficient(coefficient, problem.typical_parameters, middle))[0])
+        for shift, weight in stencil:
+            at = face[axis] + shift.get(axis, 0.0)
+            total = total + size * weight * family(np.atleast_1d(at), dict(jet.orders).get(axis, 0))[0]
+    return total if np.any(total) else None

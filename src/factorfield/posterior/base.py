@@ -15,9 +15,8 @@ from scipy import special
 
 from factorfield.errors import expected, nearest
 from factorfield.model.basis import Orders
-from factorfield.model.latent import LatentRelation
 from factorfield.model.linearisation import linearise
-from factorfield.model.representation import Latent, Representation
+from factorfield.model.representation import Latent, LatentRelation, Representation
 from factorfield.problem.coefficients import located
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem

@@ -60,7 +60,7 @@ class GaussianPosterior(Posterior):
         result: dict[str, Estimate] = {}
         std = self.weight_std
         for name, unknown in self.problem.unknowns.items():
-            index = self.representation.latents[name].start
+            index = self.representation.latents[name].block.start
             m, s = float(self.mean[index]), float(std[index])
             ends = (m - INTERVAL_90 * s, m + INTERVAL_90 * s)
             if unknown.positive:
@@ -71,7 +71,7 @@ class GaussianPosterior(Posterior):
 
     def _coefficient_covariance(self) -> Array:
         """Of the coefficients themselves: exact for Gaussian and log-normal ones."""
-        at = [self.representation.latents[name].start for name in self.problem.unknowns]
+        at = [self.representation.latents[name].block.start for name in self.problem.unknowns]
         inner = self.covariance[np.ix_(at, at)] if self.root.ndim == 1 else self.root[at] @ self.root[at].T
         positive = np.array([unknown.positive for unknown in self.problem.unknowns.values()], bool)
         mean = np.where(positive, np.exp(np.minimum(self.mean[at] + 0.5 * np.diagonal(inner), 700.0)), 1.0)

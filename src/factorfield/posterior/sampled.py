@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.basis import Orders
-from factorfield.model.latent import LatentRelation
-from factorfield.model.representation import Representation
+from factorfield.model.representation import LatentRelation, Representation
 from factorfield.posterior.base import Estimate, Posterior
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
@@ -60,7 +59,7 @@ class SampledPosterior(Posterior):
     def _coefficient_draws(self) -> dict[str, Array]:
         found = {}
         for name, unknown in self.problem.unknowns.items():
-            values = self.draws[:, self.representation.latents[name].start]
+            values = self.draws[:, self.representation.latents[name].block.start]
             found[name] = np.exp(values) if unknown.positive else values
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from factorfield.errors import expected
-from factorfield.messages.square_root import Belief
+from factorfield.messages.gaussian import Belief
 
 if TYPE_CHECKING:
     import h5py

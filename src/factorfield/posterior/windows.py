@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment
-from factorfield.messages.path import smoothed
-from factorfield.messages.square_root import Belief, Message
+from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed
+from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.basis import Departure, Orders
-from factorfield.model.representation import Representation
-from factorfield.model.window import Tail, end_map, layout, window_representation
+from factorfield.model.representation import Representation, end_map, layout, window_representation
+from factorfield.model.spectrum import Tail
 from factorfield.posterior.base import Atom, Estimate, Posterior
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.problem.domain import TIME
@@ -123,7 +122,7 @@ class ChainPosterior(Posterior):
             for part in link.interior.parts:
                 weights, block = rest[part.where], part.block
                 mine = (weights >= latent.block.start) & (weights < latent.block.stop)
-                power, place = np.divmod(weights[mine] - latent.start, across)
+                power, place = np.divmod(weights[mine] - latent.block.start, across)
                 powers, places = np.unique(power), np.unique(place)
                 table = np.zeros((len(powers), len(places), block.shape[1]))
                 table[np.searchsorted(powers, power), np.searchsorted(places, place)] = block[mine]

@@ -10,7 +10,7 @@ import numpy as np
 
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
 from factorfield.problem.coefficients import Table
-from factorfield.problem.domain import TIME, Domain
+from factorfield.problem.domain import Domain
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
 
@@ -20,7 +20,7 @@ CONTRADICTION = 30.0  # sigmas between two conditions on one face from which the
 
 def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None:
     """As many equations as fields, each field in at least one."""
-    equations = [s for s in statements if s.is_equation]
+    equations = [s for s in statements if s.kind == "equation"]
     governed = {name for s in equations for name in s.relation.fields}
     free = [name for name in fields if name not in governed]
     if free:
@@ -40,17 +40,6 @@ def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None
             "which they may not be able to together",
             AdviceWarning, stacklevel=3,
         )  # fmt: skip
-
-
-def check_orders(statements: Sequence[Statement], degrees: Mapping[str, int]) -> None:
-    """Polynomials have to outlast the derivatives that are asked of them."""
-    for axis, degree in degrees.items():
-        order = max(statement.relation.order(axis) for statement in statements)
-        if degree <= order:
-            raise expected(
-                f"polynomials along {axis} of a degree above the highest derivative ({order})", f"{degree}",
-                f"modes={{'{axis}': {order + 8}}}" if axis != TIME else f"degree={order + 8}",
-            )  # fmt: skip
 
 
 def check_contradictions(

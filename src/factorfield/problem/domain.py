@@ -7,7 +7,7 @@ kron(time, space) as in the paper. Points are mappings from axis name to equally
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,20 +26,18 @@ class Axis:
 
     lower: float
     upper: float
+    length: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lower", float(self.lower))
         object.__setattr__(self, "upper", float(self.upper))
+        object.__setattr__(self, "length", self.upper - self.lower)
         if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):
             raise expected(
                 "finite ends with lower < upper",
                 f"[{self.lower}, {self.upper}]",
                 f"{type(self).__name__}(0, 1)",
             )
-
-    @property
-    def length(self) -> float:
-        return self.upper - self.lower
 
     def cells(self, count: int) -> Array:
         """Centres of `count` equal cells."""
@@ -70,8 +68,8 @@ class Interval(Axis):
         return self.lower + 0.5 * self.length * (1.0 - np.cos(angle))
 
 
-class Domain:
-    """Named axes, time first. Behaves as a read-only mapping from name to axis."""
+class Domain(dict[str, Axis]):
+    """Named axes, time first: a mapping from name to axis that is never changed. `space` names the others."""
 
     def __init__(self, axes: Mapping[str, Axis]) -> None:
         if not isinstance(axes, Mapping) or not axes:
@@ -88,30 +86,15 @@ class Domain:
                     f"ff.Periodic or ff.Interval for axis {name!r}", axis, f"{{'{name}': ff.Interval(0, 1)}}"
                 )
         order = [name for name in axes if name == TIME] + [name for name in axes if name != TIME]
-        self._axes = {name: axes[name] for name in order}
+        super().__init__({name: axes[name] for name in order})
+        self.names = tuple(order)
+        self.space = tuple(name for name in order if name != TIME)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._axes)
+    def __setitem__(self, name: str, axis: Axis) -> None:
+        raise expected("a domain as it was made", f"a new axis {name!r}", "problem.replace(domain=...)")
 
-    @property
-    def space(self) -> tuple[str, ...]:
-        return tuple(name for name in self._axes if name != TIME)
-
-    def __getitem__(self, name: str) -> Axis:
-        return self._axes[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._axes
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and self._axes == other._axes
-
-    def __hash__(self) -> int:
-        return hash(tuple(self._axes.items()))
-
-    def __repr__(self) -> str:
-        return f"Domain({self._axes!r})"
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
 
     def tensor(self, axes: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """The points of a tensor grid, first axis slowest, as flat arrays."""

@@ -70,6 +70,10 @@ class Problem:
     fields: tuple[str, ...]
     units: Mapping[str, str]
     statements: tuple[Statement, ...]
+    unknowns: Mapping[str, Unknown]  # unknown numbers
+    functions: Mapping[str, Unknown]  # unknown functions
+    constants: Mapping[str, Any]  # what is known: numbers, and tables of values
+    typical_parameters: Mapping[str, float | Table]  # the same, and unknown coefficients at their prior means
 
     def __init__(  # noqa: PLR0913
         self,
@@ -87,6 +91,13 @@ class Problem:
         self._set(equations=_as_equations(equation))
         self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=_as_conditions(conditions))
         self._set(truth=truth, stored=stored, name=name)
+        unknown = {n: value for n, value in self.parameters.items() if isinstance(value, Unknown)}
+        self._set(
+            unknowns={n: value for n, value in unknown.items() if not value.over},
+            functions={n: value for n, value in unknown.items() if value.over},
+            constants={n: value for n, value in self.parameters.items() if n not in unknown},
+            typical_parameters={n: v.mean if isinstance(v, Unknown) else v for n, v in self.parameters.items()},
+        )
         observed = [_observed_field(c, self.domain) for c in self.conditions if isinstance(c, Observations)]
         texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
         known = [*self.parameters, *self.domain.names]
@@ -126,20 +137,6 @@ class Problem:
     def names(self) -> tuple[str, ...]:
         """Axes, fields and coefficients: all that may have units."""
         return (*self.domain.names, *self.fields, *self.parameters)
-
-    @property
-    def unknowns(self) -> dict[str, Unknown]:
-        """Unknown numbers; unknown functions are in `functions`."""
-        return {n: value for n, value in self.parameters.items() if isinstance(value, Unknown) and not value.over}
-
-    @property
-    def functions(self) -> dict[str, Unknown]:
-        return {n: value for n, value in self.parameters.items() if isinstance(value, Unknown) and value.over}
-
-    @property
-    def constants(self) -> dict[str, Any]:
-        """What is known: numbers, and tables of values."""
-        return {name: value for name, value in self.parameters.items() if not isinstance(value, Unknown)}
 
     def relation(self, text: str) -> Relation:
         """A further relation in this problem's names: what `predict(of=...)` reads."""

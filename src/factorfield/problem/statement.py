@@ -37,10 +37,6 @@ class Statement:
     stencil: Stencil = ()
 
     @property
-    def is_equation(self) -> bool:
-        return self.kind == "equation"
-
-    @property
     def is_direct(self) -> bool:
         """Is it a measurement of a field itself?"""
         return self.kind == "observation" and self.relation.expression in self.relation.jets and not self.jet.orders
@@ -55,5 +51,5 @@ class Statement:
         assert self.points is not None
         points = {name: x[chosen] for name, x in self.points.items()}
         sigma = self.sigma[chosen] if isinstance(self.sigma, np.ndarray) else self.sigma
-        stencil = part_of(self.stencil, chosen)
+        stencil = part_of(self.stencil, chosen) if self.stencil else ()
         return replace(self, points=points, target=self.target[chosen], sigma=sigma, stencil=stencil)

@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from factorfield.messages.links import Belief, Message, carried, inner, returned, segment
-from factorfield.methods.chain.rows import own_groups, standing_groups, whitened
 
 import factorfield as ff
-from factorfield.methods.chain.chain import Chain
-from factorfield.model.basis import Departure
-from factorfield.model.spectrum import fit
-from factorfield.model.window import end_map, layout, window_representation
-from factorfield.model.windowed import set_up
+from factorfield.model.factors import whitened_rows
+from factorfield.model.model import WindowModel
+from factorfield.model.window_factors import WindowFactors
 
 
 def heat(later: bool = False, sigma: float = 0.02) -> ff.Problem:
@@ -40,13 +36,10 @@ def wave() -> ff.Problem:
     return ff.Problem(ff.Equation("u_tt = c**2*u_xx", sigma=0.05), domain, {"c": 0.5}, conditions)
 
 
-def one_joint_solve(
-    problem: ff.Problem, method: Chain, edges: np.ndarray
-) -> tuple[Any, np.ndarray, np.ndarray, list[Any]]:
+def one_joint_solve(model: WindowModel) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """The same windows as one dense least-squares problem in (s_0, v_0, v_1, ...)."""
-    setup = set_up(problem, method.degree, method.modes, method.activation)
-    state, rest = layout(setup.representation)
-    width, count, windows = len(state), len(rest), len(edges) - 1
+    factors, (state, inner), edges = WindowFactors(model), model.layout, model.edges or ()
+    width, count, windows = len(state), len(inner), len(edges) - 1
     size = width + windows * count
     to_state = np.zeros((width, size))
     to_state[:, :width] = np.eye(width)
@@ -54,30 +47,28 @@ def one_joint_solve(
     for k in range(windows):
         own = np.zeros((width + count, size))
         own[state] = to_state
-        own[rest, width + k * count + np.arange(count)] = 1.0
+        own[inner, width + k * count + np.arange(count)] = 1.0
         maps.append(own)
-        labels = own_groups(setup, edges[k], edges[k + 1], k == 0)
-        groups = [*standing_groups(setup, edges[k], edges[k + 1]), *labels]
-        block, target = whitened(groups, np.zeros(width + count))
+        lower, upper = edges[k], edges[k + 1]
+        groups = [*factors.standing(lower, upper), *factors.own(lower, upper, k == 0)]
+        block, target = whitened_rows(groups, np.zeros(width + count))
         rows.append(block @ own)
         targets.append(target)
-        to_state = end_map(window_representation(setup.representation, edges[k], edges[k + 1])) @ own
-    spread = np.concatenate([np.diag(setup.prior.root), np.tile(setup.spread[rest], windows)])
+        to_state = factors.end_map(lower, upper) @ own
+    spread = np.concatenate([model.prior.std[state], np.tile(model.prior.std[inner], windows)])
     scaled = np.vstack([*(r * spread for r in rows), np.eye(size)])
     aim = np.concatenate([*targets, np.zeros(size)])
-    q, upper = np.linalg.qr(scaled)
-    mean = spread * np.linalg.solve(upper, q.T @ aim)
-    root = spread[:, None] * np.linalg.inv(upper)
-    return setup, mean, root, maps
+    q, upper_triangle = np.linalg.qr(scaled)
+    mean = spread * np.linalg.solve(upper_triangle, q.T @ aim)
+    root = spread[:, None] * np.linalg.inv(upper_triangle)
+    return mean, root, maps
 
 
 @pytest.mark.parametrize("make", [heat, lambda: heat(later=True), wave], ids=["heat", "heat, later data", "wave"])
 def test_the_chain_equals_one_joint_solve_over_its_windows(make: Any) -> None:
-    problem = make()
-    edges = np.array([0.0, 0.25, 0.5, 0.8, 1.0])
-    method = Chain(degree=6, modes={"x": 3}, windows=edges)
-    posterior = ff.solve(problem, method=method).posterior
-    _, mean, root, maps = one_joint_solve(problem, method, edges)
+    model = ff.default_model(make(), method="chain", degree=6, modes={"x": 3}, windows=[0.0, 0.25, 0.5, 0.8, 1.0])
+    posterior = ff.solve(model).posterior
+    mean, root, maps = one_joint_solve(model)
     for k, own in enumerate(maps):
         window = posterior.window(k)
         exact = own @ root
@@ -87,59 +78,12 @@ def test_the_chain_equals_one_joint_solve_over_its_windows(make: Any) -> None:
 
 
 def test_mean_and_std_are_continuous_across_interfaces() -> None:
-    posterior = ff.solve(heat(later=True), method=Chain(windows=[0.0, 0.3, 1.0], modes={"x": 3})).posterior
+    posterior = ff.solve(heat(later=True), method="chain", windows=[0.0, 0.3, 1.0], modes={"x": 3}).posterior
     x = np.linspace(0, 1, 9)
     left = posterior.window(0)._atom_moments([("u", ())], {"t": np.array([0.3]), "x": x}, False)
     right = posterior.window(1)._atom_moments([("u", ())], {"t": np.array([0.3]), "x": x}, False)
     np.testing.assert_allclose(left[0], right[0], atol=1e-10)
     np.testing.assert_allclose(left[1], right[1], rtol=1e-8)
-
-
-def test_messages_agree_with_dense_conditioning() -> None:
-    rng = np.random.default_rng(0)
-    rows, target = rng.standard_normal((9, 7)), rng.standard_normal(9)
-    state, rest = np.array([0, 4]), np.array([1, 2, 3, 5, 6])
-    end, spread = rng.standard_normal((2, 7)), rng.uniform(0.5, 2.0, 5)
-    link = segment(rows, target, rest, state, spread, end)
-    prior = Belief(rng.standard_normal(2), np.tril(rng.standard_normal((2, 2))) + 2 * np.eye(2))
-    future = Message(rng.standard_normal((2, 2)), rng.standard_normal(2))
-    inverse = np.zeros((7, 7))
-    inverse[np.ix_(state, state)] = np.linalg.inv(prior.root @ prior.root.T)
-    inverse[rest, rest] = 1.0 / spread**2
-    shift = np.zeros(7)
-    shift[state] = inverse[np.ix_(state, state)] @ prior.mean
-    precision = inverse + rows.T @ rows
-    shift = shift + rows.T @ target
-    filtered = np.linalg.inv(precision)
-    start = prior * link.message
-    np.testing.assert_allclose(start.mean, (filtered @ shift)[state], atol=1e-10)
-    np.testing.assert_allclose(carried(start, link).mean, end @ filtered @ shift, atol=1e-10)
-    there = carried(start, link).root
-    np.testing.assert_allclose(there @ there.T, end @ filtered @ end.T, atol=1e-10)
-    seen = future.rows @ end
-    smoothed = np.linalg.inv(precision + seen.T @ seen)
-    mean = smoothed @ (shift + seen.T @ future.target)
-    known = inner(start, link, future)
-    order = np.concatenate([state, rest])
-    np.testing.assert_allclose(known.mean, mean[order], atol=1e-9)
-    covariance = known.root @ known.root.T
-    inside = link.inside.dense()
-    covariance[2:, 2:] += inside @ inside.T
-    np.testing.assert_allclose(covariance, smoothed[np.ix_(order, order)], atol=1e-9)
-    back = prior * returned(future, link)
-    np.testing.assert_allclose(back.mean, mean[state], atol=1e-9)
-
-
-@pytest.mark.parametrize("states", [1, 2, 3])
-def test_departures_leave_the_state_alone_and_differentiate(states: int) -> None:
-    family = Departure(7, 0.5, 1.25, states)
-    at_start = np.stack([family([0.5], k)[0] for k in range(states)])
-    np.testing.assert_allclose(at_start[:, :states], np.eye(states), atol=1e-12)
-    np.testing.assert_allclose(at_start[:, states:], 0.0, atol=1e-9)
-    t, step = np.linspace(0.6, 1.2, 5), 1e-5
-    for order in range(3):
-        slope = (family(t + step, order) - family(t - step, order)) / (2 * step)
-        np.testing.assert_allclose(family(t, order + 1), slope, rtol=1e-5, atol=1e-3)
 
 
 def test_windows_of_one_length_share_a_factorisation() -> None:
@@ -154,14 +98,17 @@ def test_windows_of_one_length_share_a_factorisation() -> None:
 
 @pytest.mark.parametrize(("b", "bound"), [(0.1, 3e-3), (2.0, 3e-3)])
 def test_advection_beats_the_paper_tenfold_and_covers(b: float, bound: float) -> None:
-    errors, covers = [], []
+    errors, covers, stds = [], [], []
     for row in range(3):
         problem = ff.problems.get("advection", b=b, row=row)
         field = ff.solve(problem, method="chain").predict(x=problem.truth.x[::4], t=problem.truth.t[::10])
         score = ff.metrics.score(field, problem.truth[::10, ::4])
         errors.append(score["rmse"])
         covers.append(score["coverage90"])
+        stds.append(score["mean_std"])
     assert np.mean(errors) < bound and np.mean(covers) > 0.85
+    # The error is that of the modes left out, some five per row that count: error to std is 1 +- 0.2 over three rows.
+    assert 0.5 < np.mean(np.divide(errors, stds)) < 1.5
 
 
 @pytest.mark.parametrize(("nu", "rho"), [(0.5, 1.0), (1.0, 10.0)])
@@ -170,7 +117,8 @@ def test_fisher_kpp_needs_no_continuation_and_follows_the_first_instant(nu: floa
     field = ff.solve(problem, method="chain").predict(x=problem.truth.x[::4], t=problem.truth.t)
     truth = problem.truth[:, ::4]
     assert ff.metrics.score(field.isel(t=slice(1, None)), truth[1:])["rmse"] < 5e-5
-    assert ff.metrics.score(field, truth)["coverage90"] > 0.85
+    score = ff.metrics.score(field, truth)
+    assert score["coverage90"] > 0.85 and score["mean_std"] < 2e-3
 
 
 def test_unknown_coefficients_ride_along() -> None:
@@ -181,7 +129,7 @@ def test_unknown_coefficients_ride_along() -> None:
         "u_t + b*u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)}, {"b": ff.Unknown(1.0, 0.5)},
         [ff.Observations(x=x, t=t, u=u, sigma=0.05)],
     )  # fmt: skip
-    solution = ff.solve(problem, method=Chain(modes={"x": 2}))
+    solution = ff.solve(problem, method="chain", modes={"x": 2})
     assert solution.status == "converged"
     found = solution.parameters["b"]
     assert abs(found["mean"] - 0.7) < 3 * found["std"] and found["std"] < 0.02
@@ -190,7 +138,7 @@ def test_unknown_coefficients_ride_along() -> None:
 
 
 def test_a_solution_survives_a_file_and_draws_have_its_moments(tmp_path: Path) -> None:
-    solution = ff.solve(heat(later=True), method=Chain(modes={"x": 3}))
+    solution = ff.solve(heat(later=True), method="chain", modes={"x": 3})
     grid = {"x": np.linspace(0, 0.9, 7), "t": np.linspace(0, 1, 5)}
     solution.save(tmp_path / "run.nc")
     again = ff.load(tmp_path / "run.nc")
@@ -203,22 +151,11 @@ def test_a_solution_survives_a_file_and_draws_have_its_moments(tmp_path: Path) -
     np.testing.assert_allclose(draws.std("sample"), np.sqrt(field["std"] ** 2 - left_out), rtol=0.2)
 
 
-def test_the_evidence_finds_noise_and_modes_on_even_and_uneven_points() -> None:
-    rng = np.random.default_rng(2)
-    for x in (np.arange(256) / 256, np.sort(rng.uniform(0, 1, 256))):
-        clean = np.sin(2 * np.pi * x) + 0.5 * np.cos(6 * np.pi * x)
-        found = fit(x, clean + 0.1 * rng.standard_normal(256), 0.0, 1.0, None)
-        assert found.sigma == pytest.approx(0.1, rel=0.15)
-        assert 3 <= found.enough(0.05, 32) <= 12
-        assert found.left_out(3) > found.left_out(12) >= 0.0
-
-
 @pytest.mark.filterwarnings("ignore:the last of .* modes:factorfield.AdviceWarning")  # of joint, at the end
 def test_conditioning_equals_solving_with_everything_at_once() -> None:
     full = heat(later=True)
-    method = Chain(modes={"x": 3})
-    at_once = ff.solve(full, method=method)
-    step = ff.solve(heat(), method=Chain(modes={"x": 3}, windows=at_once.settings["windows"]))
+    at_once = ff.solve(full, method="chain", modes={"x": 3})
+    step = ff.solve(heat(), method="chain", modes={"x": 3}, windows=at_once.settings["windows"])
     for condition in full.conditions[1:]:  # data that arrive one by one
         step = step.condition(condition)
     grid = {"x": np.linspace(0, 0.9, 7), "t": np.linspace(0, 1, 5)}
@@ -239,7 +176,7 @@ def test_without_data_the_free_directions_are_counted() -> None:
 
 
 def test_predictions_at_points_and_on_grids_agree_with_the_whole_belief() -> None:
-    solution = ff.solve(heat(later=True), method=Chain(modes={"x": 3}, windows=[0.0, 0.4, 1.0]))
+    solution = ff.solve(heat(later=True), method="chain", modes={"x": 3}, windows=[0.0, 0.4, 1.0])
     posterior = solution.posterior
     for of in ("u", "u_t", "residual"):
         grid = {"t": np.array([0.1, 0.2, 0.7]), "x": np.array([0.0, 0.3])}
@@ -272,7 +209,7 @@ def test_a_problem_without_time_is_refused_and_contradictions_are_named() -> Non
     with pytest.warns(ff.AdviceWarning, match="contradict each other"):
         ff.solve(problem, method="chain")
     with pytest.raises(ff.ProblemError, match="degree >= 4"):
-        Chain(degree=2)
+        ff.solve(problem, method="chain", degree=2)
 
 
 def long_advection(periods: int) -> ff.Problem:
@@ -356,8 +293,9 @@ def test_the_noise_of_scattered_labels_is_found_by_the_evidence(noise: float) ->
         [*walls, ff.Observations(x=x, t=t, u=u)],
     )  # fmt: skip
     solution = ff.solve(problem, method="chain", modes={"x": 8})
-    assert abs(dict(solution.settings["sigma"])["observations of u"] / noise - 1.0) < 0.15  # three of its own sds
-    assert solution.posterior.noise["u"] == dict(solution.settings["sigma"])["observations of u"]
+    found = dict(solution.settings["sigma"])["observations of u"]
+    assert abs(found / noise - 1.0) < 0.15  # three of its own sds
+    assert solution.posterior.noise["u"] == pytest.approx(found, rel=1e-14)
 
 
 def test_a_file_for_windows_serves_further_attempts(tmp_path: Path) -> None:
@@ -365,13 +303,13 @@ def test_a_file_for_windows_serves_further_attempts(tmp_path: Path) -> None:
     narrow = periodic("u_t + u_x", [ff.Initial("u = exp(-900*(x-0.5)**2)")])
     solution = ff.solve(narrow, method="chain", store=tmp_path / "modes.h5")
     assert solution.settings["modes"]["x"] > 16 and float(solution.predict(x=[0.5], t=[1.0])["mean"][0, 0]) > 0.99
-    x = np.linspace(0.02, 0.98, 40)
-    noisy = np.sin(np.pi * x) + 0.05 * np.random.default_rng(0).standard_normal(40)
+    x = np.linspace(0.02, 0.98, 160)
+    noisy = np.sin(np.pi * x) + 0.05 * np.random.default_rng(0).standard_normal(160)
     walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
     domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
     problem = ff.Problem("u_t = 0.05*u_xx", domain, {}, [*walls, ff.Observations(x=x, t=0.0, u=noisy)])
     found = ff.solve(problem, method="chain", modes={"x": 8}, store=tmp_path / "noise.h5")
-    assert 0.03 < found.posterior.noise["u"] < 0.08
+    assert found.posterior.noise["u"] == pytest.approx(0.05, rel=0.2)  # from 152 free values: its sd is 6 %
 
 
 def test_further_data_do_not_restart_a_chain_that_grew() -> None:

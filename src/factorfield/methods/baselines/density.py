@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import needed
-from factorfield.methods.kinds import as_it_is, taken
+from factorfield.methods import as_it_is, taken
 from factorfield.model.block import block_model
 from factorfield.model.factors import FactorGroup
-from factorfield.model.latent import LatentRelation
 from factorfield.model.model import BlockModel, Model
+from factorfield.model.representation import LatentRelation
 from factorfield.progress import Progress
 from factorfield.solution import Solution
 

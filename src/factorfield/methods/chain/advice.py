@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from factorfield.errors import Advice
 from factorfield.methods.advice import (
@@ -16,62 +17,63 @@ from factorfield.methods.advice import (
     unfollowed,
 )  # fmt: skip
 from factorfield.methods.chain.modes import last_modes
-from factorfield.model.factors import FactorGroup
-from factorfield.model.modes import LOST
-from factorfield.model.windowed import WindowModel
-from factorfield.posterior.windows import ChainPosterior
+from factorfield.methods.chain.passes import Path
+from factorfield.methods.chain.solver import WindowSolver
+from factorfield.model.choices import LOST
+from factorfield.model.model import WindowModel
 
+Array = NDArray[np.float64]
 FREE = 0.5  # of the prior's standard deviation: a direction that is left with it
 
 
-def advice_about(
-    model: WindowModel, posterior: ChainPosterior, groups: Sequence[Sequence[FactorGroup]]
-) -> Iterator[Advice]:
-    state, last = model.layout[0], len(posterior.links) - 1
-    open_states, prior = model.open_states, model.prior.std[state]
+def advice_about(solver: WindowSolver, path: Path) -> Iterator[Advice]:
+    model, last = solver.model, len(path.links) - 1
+    open_states, prior = model.open_states, model.prior.std[solver.state]
     for window, place in ((0, "initial"), (last, "final")):
-        spread = posterior.seen(window).weight_std[state]
+        spread = path.smoothed(window).std[: len(prior)]
         free = int(np.sum((spread / prior)[open_states] > FREE))
         if free:
             count = f"about {free} of {len(open_states)}"
             yield free_directions(model.problem, f"{count} directions of the {place} state are")
             break
-    yield from unconstrained(model.problem, posterior.seen(last))
-    yield from _unresolved(model, posterior)
-    yield from _contradictions(model, posterior, groups)
+    if model.problem.unknowns:
+        belief = path.smoothed(last)
+        mean, std = solver.in_order(belief.mean), solver.in_order(belief.std)
+        yield from unconstrained(model.problem, model.representation, mean, std)
+    yield from _unresolved(model, len(path.links), lambda index: solver.in_order(path.smoothed(index).mean))
+    yield from _contradictions(solver, path)
 
 
-def _unresolved(model: WindowModel, posterior: ChainPosterior) -> Iterator[Advice]:
+def _unresolved(model: WindowModel, windows: int, mean: Callable[[int], Array]) -> Iterator[Advice]:
     """Modes that are too few for what the field became: a shock, a thin layer."""
     by_formula = model.traits.starts_by_formula
     if not by_formula and (model.traits.separable or not model.growing):
         return  # noise of labels reaches the last modes too, and what labels leave out the std knows
     if any(advice.kind == "corner" for advice in model.advice):
         return  # a jump at the start, of which the user is told
-    at_start = last_modes(model, posterior.window_mean(0))
+    at_start = last_modes(model, mean(0))
     worst: dict[str, float] = {}
-    for index in np.unique(np.linspace(0, len(posterior.links) - 1, 50).astype(int)):
-        for axis, share in last_modes(model, posterior.window_mean(int(index))).items():
+    for index in np.unique(np.linspace(0, windows - 1, 50).astype(int)):
+        for axis, share in last_modes(model, mean(int(index))).items():
             worst[axis] = max(worst.get(axis, 0.0), share)
     for axis, share in worst.items():
         if share > LOST + (0.0 if by_formula else 3.0 * at_start[axis]):
             yield details_lost(axis, model.modes[axis], share)
 
 
-def _contradictions(
-    model: WindowModel, posterior: ChainPosterior, groups: Sequence[Sequence[FactorGroup]]
-) -> Iterator[Advice]:
+def _contradictions(solver: WindowSolver, path: Path) -> Iterator[Advice]:
     """Chi-square of each condition at the posterior mean: against chance where its sigma was given, else by far."""
     found: dict[str, tuple[float, int]] = {}
-    held = {statement.name for statement in model.held_at_start}
-    for index, of_window in enumerate(groups):
-        weights = posterior.window_mean(index) if of_window else np.zeros(0)
+    model, given = solver.model, solver.model.given
+    for index, of_window in enumerate(path.groups):
+        weights = solver.in_order(path.smoothed(index).mean) if of_window else np.zeros(0)
         for group in of_window:
             misfit = group.misfit(weights)
-            missed, count = found.get(group.name, (0.0, 0))
-            found[group.name] = missed + float(misfit @ misfit), count + group.count
-    yield from contradictions({name: entry for name, entry in found.items() if model.is_given(name)})
-    exempt = held | {s.name for s in model.problem.statements if s.noise is not None}
+            missed, count = found.get(group.statement.name, (0.0, 0))
+            found[group.statement.name] = missed + float(misfit @ misfit), count + group.count
+    yield from contradictions({name: entry for name, entry in found.items() if name in given})
+    held = {statement.name for statement in model.held_at_start}
+    exempt = given | held | {s.name for s in model.problem.statements if s.noise is not None}
     for name, (missed, count) in found.items():
-        if name not in exempt and not model.is_given(name) and missed > UNFOLLOWED**2 * count:
+        if name not in exempt and missed > UNFOLLOWED**2 * count:
             yield unfollowed(name, float(np.sqrt(missed / count)))

@@ -21,18 +21,17 @@ from numpy.typing import NDArray
 
 from factorfield import threads
 from factorfield.errors import Advice, ProblemError, expected
-from factorfield.messages.square_root import Message
+from factorfield.messages.gaussian import Message
+from factorfield.methods import taken
 from factorfield.methods.chain.advice import advice_about
-from factorfield.methods.chain.filtering import Beliefs, Path, filter_along, filter_between, filter_windows
 from factorfield.methods.chain.modes import grown
 from factorfield.methods.chain.noise import next_sigmas
+from factorfield.methods.chain.passes import Beliefs, Path, filter_along, filter_between, filter_windows, smooth
 from factorfield.methods.chain.profile import is_lost, profile_search
-from factorfield.methods.chain.smoothing import smooth
 from factorfield.methods.chain.solver import WindowSolver
-from factorfield.methods.kinds import taken
 from factorfield.methods.starts import best_of, start_values
-from factorfield.model.model import Model
-from factorfield.model.windowed import WindowModel, window_model
+from factorfield.model.model import Model, WindowModel
+from factorfield.model.windowed import window_model
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import ChainPosterior
 from factorfield.problem.problem import Problem
@@ -114,7 +113,8 @@ class Chain:
         windows = taken(solution.model, WindowModel, self.name)
         posterior = solution.posterior
         assert isinstance(posterior, ChainPosterior)
-        sigmas = None if solution.unresolved else next_sigmas(windows, posterior)
+        is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
+        sigmas = next_sigmas(windows, posterior) if is_open else None
         if not (solution.unresolved or sigmas):
             return None
         if isinstance(posterior.starts, StoredBeliefs):
@@ -200,7 +200,7 @@ class Chain:
                 again = filter_between(enlarged, edges, [], False, (model, path))
                 return self._solution(self._smoothed(enlarged, again, None), time.perf_counter() - begin)
 
-        told = () if path.unresolved else (*advice, *advice_about(model, posterior, path.groups))
+        told = () if path.unresolved else (*advice, *advice_about(solver, path))
         return Solution(
             posterior, search.status, trace, {"solve": seconds}, settings, model=model, resume=resume,
             advice=(*model.advice, *told), unresolved=path.unresolved,

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.basis import Departure
-from factorfield.model.modes import GROWTH, LEAST_GROWTH, LOST, RESOLVED
-from factorfield.model.windowed import DEGREE_LEAST, MOST_WEIGHTS, WindowModel, window_model
+from factorfield.model.choices import GROWTH, LEAST_GROWTH, LOST, RESOLVED
+from factorfield.model.model import WindowModel
+from factorfield.model.windowed import DEGREE_LEAST, MOST_WEIGHTS, window_model
 from factorfield.problem.domain import TIME, Interval
 
 Array = NDArray[np.float64]

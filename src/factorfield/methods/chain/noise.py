@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from factorfield.model.choices import Sigma
 from factorfield.model.linearisation import linearise
-from factorfield.model.sigmas import Sigma
+from factorfield.model.model import WindowModel
 from factorfield.model.window_factors import WindowFactors
-from factorfield.model.windowed import WindowModel
 from factorfield.posterior.windows import ChainPosterior
 
 SMALLEST = 1e-5  # in units of the field's scale: modelling is never exact

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from factorfield.errors import ProblemError
 from factorfield.messages.gaussian import Diagonal
-from factorfield.methods.chain.filtering import Path, filter_windows
-from factorfield.methods.chain.smoothing import newton_step, smooth
+from factorfield.methods.chain.passes import Path, filter_windows, newton_step, smooth
 from factorfield.methods.chain.solver import WindowSolver
-from factorfield.model.windowed import WindowModel
+from factorfield.model.model import WindowModel
 from factorfield.progress import Progress
 from factorfield.solution import Status
 
@@ -34,12 +33,12 @@ def is_lost(solver: WindowSolver, path: Path, status: Status) -> bool:
     """Did the search for unknown coefficients end nowhere, or far from the data?"""
     squares: dict[str, tuple[float, int]] = {}
     for index, groups in enumerate(path.groups):
-        speaking = [group for group in groups if solver.model.is_given(group.name)]
+        speaking = [group for group in groups if group.statement.name in solver.model.given]
         weights = solver.in_order(path.smoothed(index).mean) if speaking else np.zeros(0)
         for group in speaking:
             misfit = group.misfit(weights)
-            total, count = squares.get(group.name, (0.0, 0))
-            squares[group.name] = total + float(misfit @ misfit), count + group.count
+            total, count = squares.get(group.statement.name, (0.0, 0))
+            squares[group.statement.name] = total + float(misfit @ misfit), count + group.count
     return status != "converged" or not all(total < LOST**2 * count for total, count in squares.values())
 
 

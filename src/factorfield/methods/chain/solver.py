@@ -14,10 +14,10 @@ from scipy import linalg
 
 from factorfield.errors import ProblemError
 from factorfield.messages.elimination import Segment, assembled, segment
-from factorfield.messages.square_root import Belief, Message
+from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.factors import FactorGroup, whitened_rows
+from factorfield.model.model import WindowModel, is_standing
 from factorfield.model.window_factors import WindowFactors, length_of
-from factorfield.model.windowed import WindowModel, is_standing
 
 Array = NDArray[np.float64]
 ARRIVED = 1e-3  # nats: a step that gains less has arrived
@@ -145,7 +145,7 @@ class WindowSolver:
 
     def _about_state(self, groups: list[FactorGroup], weights: Array) -> Message:
         """What linear factors that read the state alone say about it."""
-        labels = [g for g in groups if g.relation.is_linear and not g.statement.is_equation]
+        labels = [g for g in groups if g.relation.is_linear and g.statement.kind != "equation"]
         rows, target = whitened_rows(labels, weights)
         alone = ~np.any(rows[:, self.inner] != 0.0, axis=1)
         return Message(rows[alone][:, self.state], target[alone])

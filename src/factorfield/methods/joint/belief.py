@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import ProblemError, expected
-from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank
-from factorfield.messages.square_root import Message
-from factorfield.messages.triangular import triangle
+from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank, Message, triangle
 from factorfield.model.factors import FactorGroup, times, transposed_times
 from factorfield.model.linearisation import Linearised, linearise
 from factorfield.model.model import BlockModel

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from factorfield import threads
 from factorfield.errors import Advice, expected
-from factorfield.messages.gaussian import Dense, Diagonal, LowRank
-from factorfield.messages.square_root import Message
+from factorfield.messages.gaussian import Dense, Diagonal, LowRank, Message
+from factorfield.methods import taken
 from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
 from factorfield.methods.continuation import stages
 from factorfield.methods.joint.belief import (
@@ -43,7 +43,6 @@ from factorfield.methods.joint.belief import (
     unwhitened,
 )  # fmt: skip
 from factorfield.methods.joint.modes import lost_details, richer
-from factorfield.methods.kinds import taken
 from factorfield.methods.starts import best_of, start_values
 from factorfield.model.block import block_model
 from factorfield.model.linearisation import Linearised
@@ -138,7 +137,7 @@ class Joint:
         """Weights that suit unknowns held at given values: where a search from there begins."""
         mean, variance = np.array(model.prior.mean), np.array(model.prior.std) ** 2
         for name, value in values.items():
-            at = model.representation.latents[name].start
+            at = model.representation.latents[name].block.start
             mean[at], variance[at] = value, HELD**2 * variance[at]
         held = replace(model, prior=Diagonal.from_moments(mean, variance), start=None)
         belief, _ = replace(self, linearisation="taylor")._iterate(held, Trace(), None)
@@ -271,12 +270,12 @@ def advice_about(model: BlockModel, belief: Gaussian, posterior: GaussianPosteri
         ratio[model.representation.latents[name].block] = 0.0
     if ratio.sum() >= 0.5:
         yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are")
-    yield from unconstrained(model.problem, posterior)
+    yield from unconstrained(model.problem, model.representation, posterior.mean, posterior.weight_std)
     found: dict[str, tuple[float, int]] = {}
     for group in (group for group in model.groups if group.statement.noise is None):
         misfit = group.misfit(posterior.mean)
         total = float(misfit @ misfit)
-        if group.statement.kind == "observation" and model.is_given(group.name):
+        if group.statement.kind == "observation" and group.name in model.given:
             found[group.name] = total, group.count
         elif total > UNFOLLOWED**2 * group.count:
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))

@@ -11,8 +11,8 @@ import numpy as np
 from factorfield.errors import Advice
 from factorfield.methods.advice import details_lost
 from factorfield.model.block import block_model
+from factorfield.model.choices import GROWTH, LEAST_GROWTH, LOST, RESOLVED, affordable_modes
 from factorfield.model.model import BlockModel
-from factorfield.model.modes import GROWTH, LEAST_GROWTH, LOST, RESOLVED, affordable_modes
 from factorfield.posterior.base import Posterior
 from factorfield.problem.domain import TIME
 from factorfield.solution import Solution

@@ -20,9 +20,9 @@ from factorfield.errors import expected
 from factorfield.methods.mean_field.kernel import GENERAL, LINEAR, MOST_READS, RELATION, SEMILINEAR, sweep
 from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.factors import FactorGroup
-from factorfield.model.latent import LatentRelation
 from factorfield.model.linearisation import symmetric_rule
 from factorfield.model.model import BlockModel
+from factorfield.model.representation import LatentRelation
 from factorfield.problem.relation import evaluate_coefficient
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Layout:
 
     def factors(self, of_equation: bool) -> Indices:
         """The numbers of the factors that do (or do not) belong to an equation."""
-        chosen = [group.statement.is_equation == of_equation for group in self.groups]
+        chosen = [group.statement.kind == "equation" == of_equation for group in self.groups]
         return np.flatnonzero(np.array(chosen)[self.group_of])
 
     def with_parameters(self, model: BlockModel) -> Layout:
@@ -149,8 +149,8 @@ def lay_out(model: BlockModel, equations_use_belief: bool, floor: float) -> Layo
     coefficients, constants = _numbers(groups, forms)
     return Layout(
         groups, forms, group_of,
-        np.array([equations_use_belief and group.statement.is_equation for group in groups]),
-        np.array([floor if group.statement.is_equation else 0.0 for group in groups]),
+        np.array([equations_use_belief and group.statement.kind == "equation" for group in groups]),
+        np.array([floor if group.statement.kind == "equation" else 0.0 for group in groups]),
         design, starts, offsets, lengths, blocks, np.array([len(t) for t in touched]),
         np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64), int(sizes.sum()),
         np.concatenate([group.target for group in groups]), np.concatenate([group.sigma for group in groups]) ** 2,

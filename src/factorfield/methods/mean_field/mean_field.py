@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
+from factorfield.methods import as_it_is, taken
 from factorfield.methods.continuation import stages
-from factorfield.methods.kinds import as_it_is, taken
 from factorfield.methods.mean_field.layout import Layout, lay_out
 from factorfield.model.activation import Variant
 from factorfield.model.block import block_model

@@ -36,7 +36,7 @@ class Condition:
 
 def conditions(solution: Solution) -> list[Condition]:
     chosen = chosen_sigmas(solution)
-    stated = [statement for statement in solution.problem.statements if not statement.is_equation]
+    stated = [statement for statement in solution.problem.statements if statement.kind != "equation"]
     return [_row(solution, statement, chosen) for statement in stated]
 
 

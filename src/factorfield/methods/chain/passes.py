@@ -1,0 +1,200 @@
+"""The passes over a path of windows: forward, each accepted when it is short enough; backward; and Newton's steps.
+
+Forward, the belief about the state is propagated from window to window (filter). Backward, what later windows know
+returns to earlier ones (smooth); nonlinear factors are linearised along the smoothed path until it rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.errors import ProblemError
+from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed
+from factorfield.messages.gaussian import Belief, Message
+from factorfield.methods.chain.modes import unresolved_axis
+from factorfield.methods.chain.solver import Window, WindowSolver
+from factorfield.methods.chain.windows import WindowControl, window_error
+from factorfield.model.factors import FactorGroup
+from factorfield.model.model import WindowModel
+from factorfield.model.window_factors import speaks_within
+from factorfield.posterior.stored import StoredBeliefs
+from factorfield.problem.domain import TIME
+from factorfield.progress import Progress
+from factorfield.solution import Status
+
+Array = NDArray[np.float64]
+Beliefs = list[Belief] | StoredBeliefs
+HOPELESS = 1e9  # standard deviations that a path may move in one step
+SETTLED = 1e-3  # standard deviations: a path that moves less rests
+NEAR, SHORTEST = 1.0, 1e-3  # standard deviations within which a step is taken as it is, and the least part of one
+LINEAR = "linear and Gaussian: exact for the windows chosen"
+
+
+@dataclass(eq=False)
+class Path:
+    """Windows between `edges`: filtered beliefs at their starts (own message included), eliminations, factors.
+
+    `centres` are the weights where factors were linearised, `futures` what later windows say about each end.
+    """
+
+    edges: list[float]
+    starts: Beliefs
+    links: list[Segment] = field(default_factory=list)
+    groups: list[list[FactorGroup]] = field(default_factory=list)
+    centres: list[Array] = field(default_factory=list)
+    futures: list[Message] = field(default_factory=list)
+    rejected: int = 0
+    unresolved: str | None = None  # an axis along which more modes are needed: the path ends there
+
+    def append(self, window: Window, upper: float) -> None:
+        self.edges.append(upper)
+        self.starts.append(window.start)
+        self.links.append(window.link)
+        self.groups.append(window.groups)
+        if isinstance(self.starts, list):  # a file that holds the beliefs is there to save memory
+            self.centres.append(window.weights)
+
+    def smoothed(self, index: int) -> Belief:
+        """The belief about a window's state and inner weights up to its interior noise, given everything."""
+        return smoothed(self.starts[index], self.links[index], self.futures[index])
+
+
+def filter_windows(
+    solver: WindowSolver, tolerance: float, starts: Beliefs, adapt: bool, progress: Progress | None
+) -> Path:
+    """Windows found by error control. With `adapt` the path ends where more modes are needed and may be had."""
+    model = solver.model
+    horizon = model.problem.domain[TIME]
+    # waves that keep their size keep their window; else a longer one is tried if the equation's misfit is watched
+    quiet = 2.0 ** (1 - model.degree) if model.traits.steady_windows else 0.01
+    control = WindowControl(horizon, model.first_level, quiet, model.traits.has_later_data)
+    path, arrival = Path([horizon.lower], starts), model.first_state()
+    at_start: dict[str, float] = {}  # what the last modes carried there
+    while not control.done:
+        lower, upper, first = path.edges[-1], control.end, len(path.edges) == 1
+        window = solver.solve(arrival, lower, upper, first)
+        if not control.judge(window_error(solver, tolerance, arrival, window, lower)):
+            continue
+        path.append(window, upper)
+        path.unresolved = unresolved_axis(model, window.weights, at_start) if adapt and model.growing else None
+        if path.unresolved:
+            break
+        arrival = propagate(window.start, window.link)
+        if progress is not None:
+            progress(f"window {control.accepted}, t = {upper:.4g}", control.fraction)
+    path.rejected = control.rejected
+    return path
+
+
+def filter_between(
+    solver: WindowSolver, edges: Sequence[float], starts: Beliefs, adapt: bool,
+    known: tuple[WindowModel, Path] | None = None,
+) -> Path:  # fmt: skip
+    """Windows whose edges are given; `known` is an earlier path over them, of a model with fewer conditions."""
+    path, arrival = Path([edges[0]], starts), solver.model.first_state()
+    at_start: dict[str, float] = {}
+    added = solver.model.problem.statements[len(known[0].problem.statements) :] if known else ()
+    for index, upper in enumerate(edges[1:]):
+        lower, first = path.edges[-1], index == 0
+        if known and solver.model.traits.linear and not any(speaks_within(s, lower, upper, first) for s in added):
+            window = solver.passed(arrival, known[1].links[index], known[1].groups[index])
+        else:
+            window = solver.solve(arrival, lower, upper, first)
+        path.append(window, upper)
+        if adapt and solver.model.growing:
+            path.unresolved = unresolved_axis(solver.model, window.weights, at_start)
+        if path.unresolved:
+            break
+        arrival = propagate(window.start, window.link)
+    return path
+
+
+def filter_along(solver: WindowSolver, edges: Sequence[float], centres: Sequence[Array]) -> Path:
+    """Windows whose factors are linearised at given weights."""
+    path, arrival = Path([edges[0]], []), solver.model.prior_state
+    for index, (upper, weights) in enumerate(zip(edges[1:], centres, strict=True)):
+        lower = path.edges[-1]
+        groups = [*solver.factors.standing(lower, upper), *solver.factors.own(lower, upper, index == 0)]
+        link = solver.eliminate(groups, weights, lower, upper)
+        path.append(Window(arrival * link.message, link, weights, groups), upper)
+        arrival = propagate(path.starts[-1], link)
+    return path
+
+
+# -- backward
+
+
+def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple[Status, list[float]]:
+    """Bring the future back; nonlinear chains are linearised along the smoothed path until it rests.
+
+    Returns how far each step moved the states, in standard deviations.
+    """
+    if isinstance(path.starts, list):
+        path.futures = backward_messages(path.links)
+    else:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
+        path.futures = [Message.nothing(len(solver.state))] * len(path.links)
+    traits = solver.model.traits
+    moves: list[float] = []
+    if traits.linear or not traits.has_later_data:
+        return Status("converged", LINEAR if traits.linear else "every window settled"), []
+    for _ in range(solver.most_iterations):
+        try:
+            moves.append(newton_step(solver, path, first=not moves))
+        except (ValueError, linalg.LinAlgError):  # infinite rows
+            raise _lost() from None
+        if progress is not None:
+            progress(f"smoothing, the path moved by {moves[-1]:.1e} sd", 0.9)
+        if not moves[-1] < HOPELESS:
+            break
+        if moves[-1] < SETTLED:
+            return Status("converged", f"the smoothed path rests to {moves[-1]:.1e} standard deviations"), moves
+    return Status("max-iterations", f"the smoothed path still moves by {moves[-1]:.1e} standard deviations"), moves
+
+
+def newton_step(solver: WindowSolver, path: Path, first: bool) -> float:
+    """One Gauss-Newton step of the whole chain; how far it would move the states, in their standard deviations.
+
+    `first`: the path is the filtered one, which has jumps, and its density says nothing.
+    """
+    moved, wanted, count = 0.0, [], len(solver.state)
+    for index in range(len(path.links)):
+        known = path.smoothed(index)
+        spread = np.sqrt(np.sum(known.root[:count] ** 2, axis=1)) + 1e-12 * solver.model.scale
+        change = np.abs(known.mean[:count] - path.centres[index][solver.state]) / spread
+        moved = max(moved, float(change.max()))
+        wanted.append(solver.in_order(known.mean))
+    path.centres = _towards(solver, path, wanted, first) if moved > NEAR else wanted
+    relinearise(solver, path)
+    return moved
+
+
+def relinearise(solver: WindowSolver, path: Path) -> None:
+    """Eliminate and filter anew with all factors linearised at `centres`, then send information backward."""
+    arrival = solver.model.prior_state
+    assert isinstance(path.starts, list)
+    for index, (groups, weights) in enumerate(zip(path.groups, path.centres, strict=True)):
+        path.links[index] = solver.eliminate(groups, weights, path.edges[index], path.edges[index + 1])
+        path.starts[index] = arrival * path.links[index].message
+        arrival = propagate(path.starts[index], path.links[index])
+    path.futures = backward_messages(path.links)
+
+
+def _towards(solver: WindowSolver, path: Path, wanted: list[Array], first: bool) -> list[Array]:
+    """As far as the density does not fall; from the filtered path, as far as there is one."""
+    least = np.finfo(float).max if first else solver.path_merit(path.groups, path.centres.__getitem__)
+    length = 1.0
+    while True:
+        candidate = [old + length * (new - old) for old, new in zip(path.centres, wanted, strict=True)]
+        if length < SHORTEST or solver.path_merit(path.groups, candidate.__getitem__) <= least:
+            return candidate
+        length *= 0.5
+
+
+def _lost() -> ProblemError:
+    text = "expected a path that the data lead to, received one that runs away while it is corrected; try starts=5, "
+    return ProblemError(f"{text}priors of the unknowns nearer to what is expected, or conditions at the start")

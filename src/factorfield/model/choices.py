@@ -1,0 +1,465 @@
+"""All automatic choices, for all methods side by side: sizes, sigmas, numbers of modes, priors.
+
+One Gaussian over the whole domain (joint and the other methods of one block) asks equations pointwise and cannot meet
+them exactly; windows of time (chain) ask an equation as often as it has weights to settle and walls as often as they
+can hold. So their defaults differ, and are given here in units of what they qualify:
+
+    |                      | one block                          | windows                                      |
+    | equation             | 1e-3 of its largest term           | 1e-5 of the field per horizon, or rounding   |
+    | start (initial)      | 1e-4 of its size                   | 1e-4 of its size                             |
+    | wall (boundary)      | 1e-4 of its size                   | 1e-9 of its size: it holds                   |
+    | measurement          | 1e-2 of the field                  | estimated from eight values on, else 1e-2    |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from factorfield.errors import Advice, expected
+from factorfield.messages.gaussian import Diagonal
+from factorfield.model.activation import Activation
+from factorfield.model.basis import Departure, Fourier, family_for
+from factorfield.model.functions import coefficient_prior
+from factorfield.model.representation import Representation
+from factorfield.model.spectrum import MOST as MOST_FREQUENCIES
+from factorfield.model.spectrum import Spectrum, rates
+from factorfield.problem.domain import TIME, Interval, Periodic, Points
+from factorfield.problem.problem import Problem
+from factorfield.problem.relation import Relation, evaluate_coefficient
+from factorfield.problem.statement import Statement
+
+Array = NDArray[np.float64]
+# sizes
+SMALLEST_CONDITION = 1e-5  # of the field's scale: the least size of a condition that rounding leaves any meaning
+# sigmas
+LABEL_NOISE = 0.01  # default sigma of a measurement, in units of the field's scale
+FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
+BLOCK_RESIDUAL = 1e-3  # of an equation in one block, in units of its largest term
+WINDOW_RESIDUAL = 1e-5  # of an equation in windows: this share of the field's scale over the horizon
+WALL_NOISE = 1e-9  # of a wall in windows: it holds. Noise that is new at every instant would be no smooth field
+ROUNDING = 1e-12  # smallest sigma of an equation in windows, in units of its terms
+FEWEST_LABELS = 8  # fewer cannot tell their noise
+FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units of the field's scale
+# modes
+MOST_BLOCK_MODES = 16
+MOST_BLOCK_WEIGHTS = 1200  # of a block chosen automatically: a few seconds on a laptop
+MOST_WINDOW_MODES = 32
+MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
+FEWEST_MODES = 4
+REPRESENTED = 3e-4  # left-out modes matter above this share of the field's scale
+RESOLVED = 3e-5  # the last modes may carry this share of the field's scale
+LOST = 10.0 * RESOLVED  # and from this the user is told that details are lost
+GROWTH, LEAST_GROWTH = 1.5, 1.2  # fewer more are not worth another beginning
+HELD_FUNCTION = 1e-5  # of a function's size: what its left-out coefficients may carry
+ALONG, ACROSS = 512, 17  # points along the axis that is asked about, and along each other one
+# priors
+BROAD = 10.0  # prior sd of a state that nothing is known about, in units of the field's scale
+OPEN = 1e3  # of what the equation settles: every window has its own, and together they must not speak about the state
+
+
+# -- how large things are: fields, conditions, the terms of an equation
+
+
+def field_scale(problem: Problem) -> float:
+    """The field's typical size: what the conditions say about it, else what sources and fluxes make of it, else 1."""
+    conditions = [s for s in problem.statements if s.kind != "equation"]
+    told = [s for s in conditions if any(not jet.orders for jet in s.relation.jets.values())]
+    for statements in (told, problem.statements):
+        largest = max((_told_size(problem, statement) for statement in statements), default=0.0)
+        if largest > 0.0 and np.isfinite(largest):
+            return largest
+    return 1.0
+
+
+def condition_scale(problem: Problem, statement: Statement, scale: float) -> float:
+    """The size of what a condition on a face says, of the field where it says zero: one infected among millions."""
+    own = _told_size(problem, statement)
+    return max(own, SMALLEST_CONDITION * scale) if np.isfinite(own) and own > 0.0 else scale
+
+
+def _told_size(problem: Problem, statement: Statement) -> float:
+    points = statement.points
+    if points is None:
+        face = statement.face or {}
+        axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
+        points = problem.domain.tensor(axes)
+    try:
+        offset = evaluate_at_zero(statement.relation, problem, points)
+    except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value there
+        return _size_of_inverse(statement)
+    return float(np.sqrt(np.mean((statement.target - offset) ** 2))) / _response(problem, statement)
+
+
+def _response(problem: Problem, statement: Statement) -> float:
+    """What a statement says about a field of size one that varies over the whole domain; of the field itself, if it
+    names that: h*(u - 20) is about 20, whatever h is."""
+    own = {jet: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
+    if statement.kind == "equation" or not own:
+        return natural_size(statement.relation, problem, 1.0)
+    sizes = [
+        np.max(np.abs(evaluate_coefficient(c, problem.typical_parameters, _centre(problem)))) for c in own.values()
+    ]
+    largest = float(max(sizes))
+    return largest if np.isfinite(largest) and largest > 0.0 else 1.0
+
+
+def _centre(problem: Problem) -> dict[str, Array]:
+    return {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
+
+
+def _size_of_inverse(statement: Statement) -> float:
+    """The field's size where a function of it was observed: log(u) = 3 means about 20."""
+    import sympy
+
+    relation = statement.relation
+    if len(relation.jets) != 1 or relation.expression.free_symbols != set(relation.jets):
+        return 0.0
+    symbol, seen = next(iter(relation.jets)), sympy.Symbol("seen")
+    found = sympy.solve(relation.expression - seen, symbol)
+    values = [np.asarray(sympy.lambdify(seen, one, "numpy")(statement.target), float) for one in found]
+    sizes = [float(np.sqrt(np.mean(v**2))) for v in values if np.all(np.isfinite(v))]
+    return max(sizes, default=0.0)
+
+
+def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Array | float:
+    """A relation where the field and the unknown coefficients' deviations vanish."""
+    values = {**{str(symbol): 0.0 for symbol in relation.jets}, **problem.typical_parameters}
+    return evaluate_coefficient(relation.expression, values, points)
+
+
+def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
+    """The size of the equation's largest linear term for a field of size `scale` varying over the whole domain."""
+    centre, sizes = _centre(problem), []
+    for jet, coefficient in relation.linear_part.items():
+        size = float(np.max(np.abs(evaluate_coefficient(coefficient, problem.typical_parameters, centre))))
+        for axis, times in jet.orders:
+            size /= problem.domain[axis].length ** times
+        sizes.append(size)
+    largest = max(sizes, default=1.0)
+    return scale * (largest if np.isfinite(largest) and largest > 0.0 else 1.0)
+
+
+# -- sigmas
+
+
+@dataclass(frozen=True, eq=False)
+class Sigma:
+    """The standard deviation of a statement, one number or one per measurement, and where it comes from."""
+
+    value: float | Array
+    origin: Literal["given", "estimated", "default"]
+    noise: float | Array | None = None  # of the measurement alone, where `value` holds what the basis leaves out too
+    is_open: bool = False  # is it found while solving?
+    rounds: int = 0  # how often it has been estimated anew
+
+    @property
+    def typical(self) -> float:
+        return float(np.sqrt(np.mean(np.square(self.value))))
+
+
+def observation_noise(problem: Problem, sigmas: Sequence[Sigma]) -> dict[str, float]:
+    """What one more measurement of a field would add: the root mean square of all its direct measurements' noise."""
+    squares: dict[str, list[Array]] = {}
+    for statement, sigma in zip(problem.statements, sigmas, strict=True):
+        if statement.is_direct:
+            noise = sigma.value if sigma.noise is None else sigma.noise
+            each = np.broadcast_to(np.square(noise), statement.target.shape)
+            squares.setdefault(statement.jet.field, []).append(each)
+    return {name: float(np.sqrt(np.mean(np.concatenate(found)))) for name, found in squares.items()}
+
+
+def shown(problem: Problem, sigmas: Sequence[Sigma]) -> list[tuple[str, float]]:
+    """For settings: every statement with its sigma."""
+    return [(s.name, sigma.typical) for s, sigma in zip(problem.statements, sigmas, strict=True)]
+
+
+def block_sigmas(problem: Problem, scale: float) -> tuple[Sigma, ...]:
+    """Of a model with one weight vector."""
+    return tuple(_block_sigma(problem, statement, scale) for statement in problem.statements)
+
+
+def _block_sigma(problem: Problem, statement: Statement, scale: float) -> Sigma:
+    if statement.sigma is not None:
+        return Sigma(statement.sigma, "given")
+    if statement.kind == "observation":
+        return Sigma(LABEL_NOISE * scale, "default")
+    if statement.kind == "equation":
+        return Sigma(BLOCK_RESIDUAL * natural_size(statement.relation, problem, scale), "default")
+    return Sigma(FACE_NOISE * _face_size(problem, statement, scale), "default")
+
+
+def _face_size(problem: Problem, statement: Statement, scale: float) -> float:
+    return natural_size(statement.relation, problem, condition_scale(problem, statement, scale))
+
+
+def window_sigmas(
+    problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float
+) -> tuple[Sigma, ...]:
+    """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold."""
+    least = ROUNDING * scale * max(fastest, 1.0 / problem.domain[TIME].length)  # what rounding lets an equation meet
+    found = []
+    for statement in problem.statements:
+        if statement.kind == "equation":
+            found.append(_window_residual(problem, statement, scale, least))
+        elif statement.kind == "observation":
+            found.append(_label_sigma(problem, statement, scale, spectra, modes))
+        elif statement.sigma is not None:
+            found.append(Sigma(statement.sigma, "given"))
+        else:
+            share = FACE_NOISE if TIME in (statement.face or {}) else WALL_NOISE
+            found.append(Sigma(share * _face_size(problem, statement, scale), "default"))
+    return tuple(found)
+
+
+def _window_residual(problem: Problem, statement: Statement, scale: float, least: float) -> Sigma:
+    if statement.sigma is None:
+        return Sigma(max(WINDOW_RESIDUAL * scale / problem.domain[TIME].length, 10.0 * least), "default")
+    if np.max(statement.sigma) < least:
+        received, remedy = f"{float(np.max(statement.sigma)):.2g}", f"Equation(..., sigma={100 * least:.1g})"
+        raise expected(f"sigma of the equation of at least {least:.2g}: rounding is larger", received, remedy)
+    return Sigma(statement.sigma, "given")
+
+
+def _label_sigma(
+    problem: Problem, statement: Statement, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
+) -> Sigma:
+    given = statement.sigma
+    one = len(statement.relation.jets) == 1 and not statement.jet.orders
+    spectrum = spectra.get(statement.jet.field) if one else None
+    assert statement.points is not None
+    if spectrum is not None and np.all(statement.points[TIME] == problem.domain[TIME].lower):
+        noise = spectrum.sigma if given is None else given
+        left_out = spectrum.left_out(modes[problem.domain.space[0]])  # what the basis cannot follow disturbs labels too
+        value = np.sqrt(np.square(noise) + left_out)
+        return Sigma(value, "estimated" if given is None else "given", noise)
+    if given is not None:
+        return Sigma(given, "given")
+    if len(statement.target) >= FEWEST_LABELS:
+        return Sigma(FIRST_NOISE * scale, "estimated", is_open=True)
+    return Sigma(LABEL_NOISE * scale, "default")
+
+
+# -- modes of one block
+
+
+def check_orders(statements: Sequence[Statement], degrees: Mapping[str, int]) -> None:
+    """Polynomials have to outlast the derivatives that are asked of them."""
+    for axis, degree in degrees.items():
+        order = max(statement.relation.order(axis) for statement in statements)
+        if degree <= order:
+            raise expected(
+                f"polynomials along {axis} of a degree above the highest derivative ({order})", f"{degree}",
+                f"modes={{'{axis}': {order + 8}}}" if axis != TIME else f"degree={order + 8}",
+            )  # fmt: skip
+
+
+def checked_counts(counts: Mapping[str, int] | None, problem: Problem, what: str) -> dict[str, int]:
+    checked = {}
+    for name, count in (counts or {}).items():
+        if name not in problem.domain:
+            raise expected(f"{what} for the axes {', '.join(problem.domain.names)}", name, f"{what}={{'x': 8}}")
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= 100_000:
+            raise expected(f"a positive whole number of {what} along {name}", count, f"{what}={{'{name}': 8}}")
+        checked[name] = int(count)
+    return checked
+
+
+def block_modes(problem: Problem, given: Mapping[str, int]) -> tuple[dict[str, int], tuple[Advice, ...]]:
+    """Modes per axis: the user's where given, else from the data (space) and the equation's linear part (time)."""
+    modes = {}
+    for name in problem.domain.space:
+        automatic = _modes_from_data(problem, name) if isinstance(problem.domain[name], Periodic) else 16
+        modes[name] = given.get(name, automatic)
+    if TIME not in problem.domain:
+        open_axes = [name for name in modes if name not in given]
+        for name in open_axes:  # a field has two derivatives more than what it answers to
+            modes[name] = max(modes[name], modes_of_functions(problem, name) + 2)
+        return affordable_modes(problem, modes, open_axes), ()
+    if TIME in given:
+        return {**modes, TIME: given[TIME]}, ()
+    across = int(np.prod([family_for(problem.domain[name], n).size for name, n in modes.items()], dtype=int))
+    wanted, most = _time_degree(problem, modes), max(12, MOST_BLOCK_WEIGHTS // (across * len(problem.fields)) - 1)
+    modes[TIME] = min(wanted, most)
+    if wanted <= most:
+        return modes, ()
+    text = (
+        f"the equation's fastest waves ask for degree {wanted} in time, {most} keeps the model small; "
+        "set modes={'t': ...} for more, or shorten the horizon"
+    )
+    return modes, (Advice("modes", text, TIME),)
+
+
+def affordable_modes(problem: Problem, wanted: Mapping[str, int], automatic: Sequence[str]) -> dict[str, int]:
+    """As many of the wanted modes as keep the model small, taken from the longest of the automatic axes."""
+    modes = dict(wanted)
+
+    def weights() -> int:
+        sizes = [family_for(problem.domain[name], n).size for name, n in modes.items()]
+        return len(problem.fields) * int(np.prod(sizes, dtype=float))
+
+    while automatic and weights() > MOST_BLOCK_WEIGHTS and max(modes[name] for name in automatic) > MOST_BLOCK_MODES:
+        modes[max(automatic, key=modes.__getitem__)] -= 1
+    return modes
+
+
+def _modes_from_data(problem: Problem, axis: str) -> int:
+    """The fewest frequencies that explain data along a periodic axis; 8 without data.
+
+    Enough is 99.99 % of the varying energy, or - when the rest is noise - the minimum of the Bayesian information
+    criterion, whichever comes first.
+    """
+    for statement in problem.statements:
+        if statement.points is None or len(problem.domain.space) != 1 or statement.stencil:
+            continue
+        x, values = statement.points[axis], statement.target - np.mean(statement.target)
+        most = min(MOST_BLOCK_MODES, (len(np.unique(x)) - 1) // 4)
+        if most < 1 or not np.any(values) or (TIME in problem.domain and np.ptp(statement.points[TIME]) > 0):
+            continue
+        features = Fourier(most, problem.domain[axis].lower, problem.domain[axis].length)(x)
+        rotated = np.linalg.qr(features)[0].T @ values
+        explained = np.cumsum(rotated**2)[2::2]  # by 1, 2, ... frequencies
+        left = np.maximum(values @ values - explained, 1e-30 * (values @ values))
+        count = np.arange(1, most + 1)
+        criterion = len(x) * np.log(left) + (2 * count + 1) * np.log(len(x))
+        enough = np.flatnonzero(left <= 1e-4 * (values @ values))
+        return int(min(count[np.argmin(criterion)], count[enough[0]] if len(enough) else most))
+    return 8
+
+
+def _time_degree(problem: Problem, modes: Mapping[str, int]) -> int:
+    """Degree in time from the linear part: oscillations need about rate * T / 2, decays its square root."""
+    horizon = problem.domain[TIME].length
+    waves = {name: 2.0 * np.pi * modes[name] / problem.domain[name].length for name in problem.domain.space}
+    degree = 12.0
+    for statement in problem.statements:
+        found = rates(problem, statement, waves) if statement.points is None and statement.face is None else None
+        if found is not None:
+            rate = complex(found[0])
+            degree = max(degree, 12.0 + 0.6 * abs(rate.imag) * horizon + 2.0 * np.sqrt(abs(rate.real) * horizon))
+    return int(np.ceil(min(degree, 200.0)))
+
+
+# -- of windows
+
+
+def window_modes(
+    problem: Problem, given: Mapping[str, int], spectra: Mapping[str, Spectrum], scale: float
+) -> dict[str, int]:
+    """Modes per space axis of a window: the user's where given, else what labels of the start show, else a guess."""
+    modes = {}
+    for name in problem.domain.space:
+        periodic = isinstance(problem.domain[name], Periodic)
+        automatic = 16 if periodic else 20
+        if len(problem.domain.space) > 1:
+            automatic = 6 if periodic else 10
+        if spectra:
+            # modes whose loss would show: beside the label noise's own share, or beside the field itself
+            lasting = _lasting(problem, name)
+            losses = [max(REPRESENTED * scale, 0.1 * s.sigma / 8.0) for s in spectra.values()]
+            needed = [s.enough(e, MOST_WINDOW_MODES, lasting) for s, e in zip(spectra.values(), losses, strict=True)]
+            automatic = max(FEWEST_MODES, *needed)
+            if any(not s.relation.is_linear for s in problem.statements):  # products of modes make new ones
+                automatic = min(max(automatic + 4, 8), MOST_COUPLED)
+        modes[name] = given.get(name, automatic)
+    return modes
+
+
+def _lasting(problem: Problem, axis: str) -> Array:
+    """The share of the horizon that each frequency's variance lasts, at least a hundredth."""
+    wave = 2.0 * np.pi * np.arange(1.0, MOST_FREQUENCIES + 1.0) / problem.domain[axis].length
+    weight = np.full(len(wave), 0.01)
+    for statement in problem.statements:
+        if statement.kind == "equation":
+            found = rates(problem, statement, {axis: wave})
+            exponent = np.zeros(len(wave)) if found is None else 2.0 * found.real * problem.domain[TIME].length
+            decay = np.maximum(-np.broadcast_to(exponent, wave.shape), 1e-12)
+            weight = np.maximum(weight, -np.expm1(-decay) / decay)
+    return weight
+
+
+# -- modes that known functions need: sources, coefficients and walls given as formulas or tables
+
+
+def modes_of_functions(problem: Problem, axis: str) -> int:
+    """The fewest frequencies (periodic) or lowest degree (interval) along an axis that holds them; 0 without any."""
+    spoken = [s for s in problem.statements if s.points is None and axis not in (s.face or {})]
+    return max((_modes_of(problem, statement, axis) for statement in spoken), default=0)
+
+
+def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
+    where = problem.domain[axis]
+    face = statement.face or {}
+    axes = {
+        name: where.collocation(ALONG) if name == axis
+        else np.array([face[name]]) if name in face else problem.domain[name].cells(ACROSS)
+        for name in problem.domain.names
+    }  # fmt: skip
+    points = problem.domain.tensor(axes)
+    values = {**{str(symbol): 1.0 for symbol in statement.relation.jets}, **problem.typical_parameters}
+    try:
+        with np.errstate(all="ignore"):
+            found = evaluate_coefficient(statement.relation.expression, values, points)
+    except (TypeError, ValueError, ZeroDivisionError):
+        return 0
+    if np.ndim(found) == 0 or not np.all(np.isfinite(found)):
+        return 0
+    table = np.moveaxis(
+        np.reshape(found, [len(axes[name]) for name in problem.domain.names]), problem.domain.names.index(axis), 0
+    )
+    coefficients = fft.dct(table, axis=0) / ALONG if isinstance(where, Interval) else np.fft.rfft(table, axis=0) / ALONG
+    carried = np.abs(coefficients).reshape(len(coefficients), -1).max(axis=1)
+    return int(np.flatnonzero(carried > HELD_FUNCTION * carried.max(initial=0.0))[-1]) if carried.max() > 0.0 else 0
+
+
+# -- priors of the weights; coefficients have the prior they were given
+
+
+def block_prior(problem: Problem, representation: Representation, scale: float, activation: Activation) -> Diagonal:
+    """Every field weight N(0, s^2), s the pre-activation that gives the field's scale; coefficients as stated."""
+    mean, variance = np.zeros(representation.size), np.empty(representation.size)
+    reach = float(abs(activation.inverse(scale)))
+    for name, form in representation.forms.items():
+        for latent in form.latents:
+            block = representation.latents[latent].block
+            if name in problem.parameters:
+                mean[block], variance[block] = coefficient_prior(problem, name)
+            else:
+                variance[block] = reach**2
+    return Diagonal.from_moments(mean, variance)
+
+
+def window_prior(
+    problem: Problem, representation: Representation, scale: float, activation: Activation,
+    spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
+) -> Diagonal:  # fmt: skip
+    """Means and sds of a window's weights: the spectrum at the start, broad for what the equation settles."""
+    reach = float(abs(activation.inverse(scale)))
+    mean, sd = np.zeros(representation.size), np.full(representation.size, OPEN * reach)
+    horizon = problem.domain[TIME].length
+    for name, form in representation.forms.items():
+        for latent_name in form.latents:
+            latent = representation.latents[latent_name]
+            if name in problem.parameters:
+                mean[latent.block], variance = coefficient_prior(problem, name)
+                sd[latent.block] = np.sqrt(variance)
+                continue
+            family = latent.basis.families[TIME]
+            assert isinstance(family, Departure)
+            across = latent.basis.size // family.size
+            sd[latent.block.start : latent.block.start + across] = BROAD * reach
+            if name in spectra and activation.name == "identity":
+                count = modes[problem.domain.space[0]]
+                sd[latent.block.start : latent.block.start + across] = np.concatenate(
+                    [[spectra[name].constant], np.repeat(np.sqrt(spectra[name].variance[:count]), 2)]
+                )
+            rate = max(fastest, 1.0 / horizon)
+            for order in range(1, family.states):
+                block = slice(latent.block.start + order * across, latent.block.start + (order + 1) * across)
+                sd[block] = BROAD * reach * rate**order
+    return Diagonal.from_moments(mean, sd**2)
