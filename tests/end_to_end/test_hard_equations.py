@@ -56,24 +56,26 @@ def test_stiff_and_chaotic_odes_are_followed(
 
 
 @pytest.mark.parametrize(
-    ("text", "walls", "start", "exact"),
+    ("text", "walls", "start", "exact", "bound"),
     [
         ("u_tt + u_xxxx = 0", ["u = 0", "u_xx = 0"], ["u = sin(pi*x)", "u_t = 0"],
-         lambda x, t: np.sin(np.pi * x) * np.cos(np.pi**2 * t)),
+         lambda x, t: np.sin(np.pi * x) * np.cos(np.pi**2 * t), 1e-5),  # rounding decides: 2e-8 to 6e-7 by processor
         ("u_t + u_xxxx = 0", ["u = 0", "u_xx = 0"], ["u = sin(pi*x)"],
-         lambda x, t: np.sin(np.pi * x) * np.exp(-np.pi**4 * t)),
+         lambda x, t: np.sin(np.pi * x) * np.exp(-np.pi**4 * t), 1e-6),
         ("u_tt + u_t = u_xx", ["u = 0"], ["u = sin(pi*x)", "u_t = -0.5*sin(pi*x)"],
-         lambda x, t: np.exp(-t / 2) * np.cos(np.sqrt(np.pi**2 - 0.25) * t) * np.sin(np.pi * x)),
+         lambda x, t: np.exp(-t / 2) * np.cos(np.sqrt(np.pi**2 - 0.25) * t) * np.sin(np.pi * x), 1e-6),
     ],
     ids=["beam", "damped beam", "telegraph"],
 )  # fmt: skip
-def test_high_orders_between_walls(text: str, walls: Sequence[str], start: Sequence[str], exact: Any) -> None:
+def test_high_orders_between_walls(
+    text: str, walls: Sequence[str], start: Sequence[str], exact: Any, bound: float
+) -> None:
     conditions: list[Any] = [ff.Initial(entry) for entry in start]
     conditions += [ff.Boundary(entry, at={"x": end}) for entry in walls for end in (0, 1)]
     solution = ff.solve(ff.Problem(text, BOX, {}, conditions))
     x, t = np.linspace(0, 1, 11), np.linspace(0, 1, 9)
     shown = solution.predict(x=x, t=t)["mean"].transpose("x", "t")
-    assert float(np.abs(shown - exact(x[:, None], t)).max()) < 1e-6
+    assert float(np.abs(shown - exact(x[:, None], t)).max()) < bound
 
 
 def test_third_order_between_walls() -> None:

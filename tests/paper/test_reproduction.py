@@ -401,5 +401,5 @@ def test_ranks_of_simulated_truths_are_uniform() -> None:
     found = ranks(60)
     pooled = np.concatenate(list(found.values()))
     counts = np.bincount(pooled // 4, minlength=RANKS // 4)
-    assert stats.chisquare(counts).pvalue > 1e-4  # other roots draw other ranks: no false alarm in 10,000 processors
+    assert stats.chisquare(counts).pvalue > 1e-4  # another root draws other ranks: some 1 in 10,000 would fail
     assert 0.05 < np.mean(pooled < 2) + np.mean(pooled >= RANKS - 2) < 0.35  # neither too sure nor too modest
