@@ -75,6 +75,7 @@ CASES = [
     line("a misspelt method", "solve", "heat", "--method", "jiont"),
     line("a misspelt model", "solve", "heat", "--model", "papper"),
     line("chain without time", "solve", "poisson", "--method", "chain"),
+    line("chain with the paper's model", "solve", "advection", "--method", "chain", "--model", "paper"),
     line("an output folder that is not there", "solve", "heat", "--out", "no/such/run.nc"),
     line("a folder as output", "solve", "heat", "--out", "."),
     line("an output below a file", "solve", "heat", "--out", "a.txt/run.nc", a__txt="text"),

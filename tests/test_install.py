@@ -64,7 +64,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_the_wheel_has_every_file_of_the_package(built: tuple[Path, Path]) -> None:
     archive, wheel = built
     sources = ROOT / "src"
-    files = [path for path in (sources / "factorfield").rglob("*.*") if path.is_file() and path.suffix != ".pyc"]
+    files = [
+        path for path in (sources / "factorfield").rglob("*.*") if path.is_file() and path.parent.name != "__pycache__"
+    ]
     wanted = {str(path.relative_to(sources)) for path in files}
     assert {".py", ".typed", ".css", ".js", ".html", ".json", ".toml", ".csv"} <= {
         path.suffix or path.name for path in files

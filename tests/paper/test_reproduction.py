@@ -250,7 +250,7 @@ def test_an_existing_scheduler_with_separate_workers_runs_a_sweep(tmp_path: Path
 
 
 def test_an_unreachable_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("factorfield.paper.sweep.PATIENCE", 1.0)
+    monkeypatch.setattr("factorfield.paper.sweep.SCHEDULER_PATIENCE", 1.0)
     with (
         pytest.raises(ff.ProblemError, match=r"a dask scheduler that answers within 1 s"),
         connected("tcp://127.0.0.1:1", 1),

@@ -102,12 +102,13 @@ def solve(  # noqa: PLR0913
             check_result(out)
         if plot is not None:
             check_picture(plot)
-        begin = time.perf_counter()
+        start = time.perf_counter()
         subject = asked(posed.problem, {"name": model} if model else posed.model)
+        modelling = time.perf_counter() - start
         name = method or posed.method or methods.default_method(subject)
         # a file's options belong to its own method
         chosen, of_model = methods.configured(name, posed.options if method in ("", posed.method) else {})
-    modelled = time.perf_counter()
+    begin = time.perf_counter()
     solution = solving.solve(subject, method=chosen, progress=True, **of_model)
     solution = replace(solution, advice=(*(Advice("problem", text) for text in told), *(solution.advice or ())))
     solved = time.perf_counter()
@@ -117,7 +118,7 @@ def solve(  # noqa: PLR0913
         solution.save(out)
     if plot is not None:
         draw(solution, plot, field)
-    seconds = {"model": modelled - begin, "solve": solved - modelled, "predict": predicted - solved}
+    seconds = {"model": modelling, "solve": solved - begin, "predict": predicted - solved}
     written = {key: str(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
     _print_solution(summary(solution, field), seconds, written, as_json)
     if solution.status != "converged":

@@ -22,14 +22,14 @@ from factorfield.problem.problem import Problem
 from factorfield.solving import default_model
 
 MODELS = ("default", "paper")
-START = 0.3  # seconds that the smallest solve takes
-SHARE = 0.25  # of the speed of matrix products that factorisations reach
+SMALLEST_SOLVE = 0.3  # seconds that the smallest solve takes
+FACTORISATION_SPEED = 0.25  # of the speed of matrix products that factorisations reach
 STEP = 0.005  # seconds of Python around every factorisation
 NONLINEAR = 4.0  # factorisations per window, or of a model, where the relations are not linear
 WITH_UNKNOWNS = 8.0  # the same, where coefficients are unknown
 PASSES = 200.0  # operations per entry of a window's matrix where waves do not mix: copies and sums, no products
 TRIED = 2.0  # windows tried, over those kept
-MOST_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
+TYPICAL_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
 WITHIN = 5.0  # factor that seconds were off by, at most, on 24 to 28 of 32 templates and problems of the gallery
 COPIES = 4.0  # matrices of the size of the rows that live at once
 SWEEPS = {"mean-field": 300.0, "sgd": 3e4, "vi": 3e5, "hmc": 4e5}  # passes over all rows, at most or typically
@@ -85,11 +85,11 @@ def _of_block(model: BlockModel, name: str) -> Estimate:
     else:
         work = (2.0 * rows * weights**2 + weights**3) * _repeats(model.problem, model.is_linear)
         memory = model.memory + 8.0 * (rows * weights + COPIES * weights**2)
-    return Estimate(name, model.size, model.factors, 1, memory, START + work / (SHARE * speed()))
+    return Estimate(name, model.size, model.factors, 1, memory, SMALLEST_SOLVE + work / (FACTORISATION_SPEED * speed()))
 
 
 def _of_windows(model: WindowModel) -> Estimate:
-    weights, windows, traits = model.size, min(2**model.first_level, MOST_WINDOWS), model.traits
+    weights, windows, traits = model.size, min(2**model.first_level, TYPICAL_WINDOWS), model.traits
     factors = window_rows(model.problem, model.representation, model.space.points)
     steps = TRIED * windows * _repeats(model.problem, traits.linear)
     if traits.separable:  # waves do not mix: each by itself
@@ -98,7 +98,8 @@ def _of_windows(model: WindowModel) -> Estimate:
         factorised = TRIED if traits.linear and traits.autonomous else steps  # one that serves all windows
         work, rows = factorised * (2.0 * factors * weights**2 + weights**3), COPIES * factors * weights
     memory = 8.0 * (rows + 2.0 * windows * weights**2 / model.degree)
-    return Estimate("chain", weights, factors, windows, memory, START + STEP * steps + work / (SHARE * speed()))
+    seconds = SMALLEST_SOLVE + STEP * steps + work / (FACTORISATION_SPEED * speed())
+    return Estimate("chain", weights, factors, windows, memory, seconds)
 
 
 def _repeats(problem: Problem, is_linear: bool) -> float:

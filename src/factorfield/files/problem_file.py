@@ -30,7 +30,7 @@ from factorfield.problem.parsing import names_in, parse_sides
 from factorfield.problem.problem import Problem, checked_parameters
 from factorfield.problem.relation import find_fields
 
-LARGEST = 4 << 20  # bytes of text; more numbers belong into a data file
+LARGEST_FILE = 4 << 20  # bytes of text; more numbers belong into a data file
 MOST_TRIED = 50  # conditions that are tried one by one to find the one at fault
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
 Array = NDArray[np.float64]
@@ -80,9 +80,9 @@ def _text(source: Path) -> str:
         if not source.is_file():
             raise expected("an existing problem file", str(source), "factorfield new heat")
         size = source.stat().st_size
-        if size > LARGEST:
+        if size > LARGEST_FILE:
             raise expected(
-                f"a problem file of at most {LARGEST >> 20} MiB", f"{size >> 20} MiB", "numbers in a CSV file"
+                f"a problem file of at most {LARGEST_FILE >> 20} MiB", f"{size >> 20} MiB", "numbers in a CSV file"
             )
         return source.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as problem:

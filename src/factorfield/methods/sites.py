@@ -20,7 +20,7 @@ from factorfield.problem.problem import Problem, Statement
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
-ROUNDS = 40
+SITE_ROUNDS = 40
 DAMPING = 0.3  # share of the last site that is kept
 TOLERANCE = 0.02  # largest move of a mean between rounds, in standard deviations of the belief at a value
 
@@ -32,7 +32,7 @@ def solve_with_sites(problem: Problem, run: Callable[[Problem], Solution]) -> So
     for index in not_gaussian:
         statements[index] = _first_site(statements[index])
     last: dict[int, Array] = {}
-    for round_ in range(ROUNDS):
+    for round_ in range(SITE_ROUNDS):
         solution = run(problem.with_statements(statements))
         moved = 0.0
         for index in not_gaussian:

@@ -27,8 +27,7 @@ from factorfield.model.activation import Activation
 from factorfield.model.basis import Departure, Fourier, family_for
 from factorfield.model.functions import coefficient_prior
 from factorfield.model.representation import Representation
-from factorfield.model.spectrum import MOST as MOST_FREQUENCIES
-from factorfield.model.spectrum import Spectrum, rates
+from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, rates
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Relation, evaluate_coefficient
@@ -43,7 +42,7 @@ FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
 BLOCK_RESIDUAL = 1e-3  # of an equation in one block, in units of its largest term
 WINDOW_RESIDUAL = 1e-5  # of an equation in windows: this share of the field's scale over the horizon
 WALL_NOISE = 1e-9  # of a wall in windows: it holds. Noise that is new at every instant would be no smooth field
-ROUNDING = 1e-12  # smallest sigma of an equation in windows, in units of its terms
+LEAST_RESIDUAL = 1e-12  # smallest sigma of an equation in windows, in units of its terms
 FEWEST_LABELS = 8  # fewer cannot tell their noise
 FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units of the field's scale
 # modes
@@ -202,7 +201,8 @@ def window_sigmas(
     problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float
 ) -> tuple[Sigma, ...]:
     """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold."""
-    least = ROUNDING * scale * max(fastest, 1.0 / problem.domain[TIME].length)  # what rounding lets an equation meet
+    # the least that rounding lets an equation meet
+    least = LEAST_RESIDUAL * scale * max(fastest, 1.0 / problem.domain[TIME].length)
     found = []
     for statement in problem.statements:
         if statement.kind == "equation":

@@ -22,7 +22,7 @@ from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import evaluate_coefficient
 
 Array = NDArray[np.float64]
-REACH = 2.0  # of the spacing that the features can resolve
+CORNER_REACH = 2.0  # of the spacing that the features can resolve
 EVERYWHERE = 0.02  # of the jump: how well polynomials with a jump at their end follow the rest
 PINNED = 1e-9  # of the jump: sigma of the face at the start
 NOTICED = 30.0  # sigmas of the start: smaller disagreements are within what is said
@@ -43,7 +43,8 @@ def softened(
         if (statement.face or {}).get(TIME) != start or not _is_formula(statement):
             continue
         for wall in walls:
-            spacing = {axis: REACH * problem.domain[axis].length / families[axis].size for axis in wall.face or {}}
+            lengths = {axis: problem.domain[axis].length for axis in wall.face or {}}
+            spacing = {axis: CORNER_REACH * length / families[axis].size for axis, length in lengths.items()}
             gap = _gap(problem, statement, wall, spacing)
             if gap > NOTICED * float(np.max(result[index].value)):
                 text = (

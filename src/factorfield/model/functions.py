@@ -18,7 +18,7 @@ from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 Part = tuple[str, Tensor, Form]
-SHARE = 0.25  # of the axis: the default length
+DEFAULT_LENGTH = 0.25  # of the axis: the default length
 FINEST = 48  # features along an axis at most
 LEFT_OUT = 1e-6  # of the variance: what the principal components may miss
 
@@ -39,7 +39,7 @@ def _function_part(name: str, unknown: Unknown, domain: Domain) -> Part:
     mean, variance = unknown.latent_moments
     families, covariance = {}, np.full((1, 1), variance)
     for axis in axes:
-        length = unknown.length or SHARE * domain[axis].length
+        length = unknown.length or DEFAULT_LENGTH * domain[axis].length
         modes = _features(domain[axis], length)
         families[axis] = family_for(domain[axis], modes)
         covariance = np.kron(covariance, _coefficient_covariance(domain[axis], modes, length))

@@ -25,14 +25,14 @@ from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
-MOST = 512  # frequencies that are followed at all
+MOST_FREQUENCIES = 512  # frequencies that are followed at all
 MOST_DENSE = 48  # of them, those inferred jointly when the labels are not evenly spread
 FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """`variance` and `second_moment` (posterior) of a coefficient at frequencies 1..MOST; sigma of the labels."""
+    """`variance` and `second_moment` (posterior) of a coefficient at frequencies 1, 2, ...; sigma of the labels."""
 
     sigma: float
     variance: Array
@@ -66,7 +66,7 @@ class _Labels:
 
     @staticmethod
     def of(x: Array, y: Array, lower: float, period: float, sigma: float | None) -> _Labels:
-        modes = max(1, min(MOST, (len(np.unique(x)) - 1) // 2))
+        modes = max(1, min(MOST_FREQUENCIES, (len(np.unique(x)) - 1) // 2))
         spacing = np.diff(np.sort((x - lower) % period))
         if len(x) > 2 and np.allclose(spacing, period / len(x), rtol=1e-6):
             gram, seen = _even(x, y, lower, period, modes)
@@ -83,7 +83,7 @@ class _Labels:
 
     def variance(self, theta: Array) -> Array:
         amplitude, corner, decay = np.exp(theta[:3])
-        return amplitude**2 * (1.0 + (np.arange(1, MOST + 1) / corner) ** 2) ** -decay
+        return amplitude**2 * (1.0 + (np.arange(1, MOST_FREQUENCIES + 1) / corner) ** 2) ** -decay
 
     def noise(self, theta: Array) -> float:
         return (FLOOR * self.size) ** 2 + float(np.exp(2.0 * theta[3])) if self.sigma is None else self.sigma**2

@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from factorfield.paper.claims import Claim
 from factorfield.paper.tables import Records, Table
+from factorfield.show.report.page import templates
 
 
 def page(
@@ -20,11 +19,8 @@ def page(
     def pictures(target: str) -> list[tuple[str, str]]:
         return [(path.stem, base64.b64encode(path.read_bytes()).decode()) for path in figures.get(target, ())]
 
-    environment = Environment(
-        loader=PackageLoader("factorfield.show.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
     targets = dict.fromkeys([*tables, *figures])
-    return environment.get_template("reproduction.html").render(
+    return templates().get_template("reproduction.html").render(
         command=command, runs=len(records.all), claims=claims, notes=notes, origin=_origin(records),
         sections=[(target, tables.get(target, ()), pictures(target)) for target in targets],
     )  # fmt: skip

@@ -22,7 +22,7 @@ from factorfield.progress import Progress
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PATIENCE = 15.0  # seconds to wait for a scheduler
+SCHEDULER_PATIENCE = 15.0  # seconds to wait for a scheduler
 DEATHS = 5  # workers that may die on one run before it counts as failed
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
@@ -170,10 +170,10 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
                 yield client
             return
         try:
-            client = distributed.Client(scheduler, timeout=PATIENCE)
+            client = distributed.Client(scheduler, timeout=SCHEDULER_PATIENCE)
         except (OSError, TimeoutError, ValueError) as problem:
             raise expected(
-                f"a dask scheduler that answers within {PATIENCE:.0f} s",
+                f"a dask scheduler that answers within {SCHEDULER_PATIENCE:.0f} s",
                 f"none at {scheduler} ({type(problem).__name__})", "dask scheduler, and its address",
             ) from None  # fmt: skip
         with client:

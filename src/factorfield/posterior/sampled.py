@@ -23,7 +23,7 @@ from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
-BLOCK_BYTES = 1 << 23  # of fields, for all draws at once
+FIELD_BYTES = 1 << 23  # of fields, for all draws at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class SampledPosterior(Posterior):
         """Slices of the grid's first axis (of all axes, for scattered points)."""
         first = next(iter(grid))
         across = 1 if points else int(np.prod([len(x) for name, x in grid.items() if name != first], dtype=int))
-        step = max(1, BLOCK_BYTES // (8 * across * functionals * len(self.draws)))
+        step = max(1, FIELD_BYTES // (8 * across * functionals * len(self.draws)))
         for start in range(0, len(grid[first]), step):
             chosen = slice(start, start + step)
             yield {name: x[chosen] if points or name == first else x for name, x in grid.items()}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 PADDING = 6  # values of the next period on either side of a periodic table: a spline hardly depends on farther ones
-ROUNDING = 1e-9  # of the axis: a table may miss its ends by rounding
+END_SLACK = 1e-9  # of the axis: a table may miss its ends by rounding
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Table:
                 raise expected(f"a table {name} over some of the axes {', '.join(domain.names)}", axis, "renaming it")
             whole = domain[axis]
             if isinstance(whole, Periodic):
-                once = x < x[0] + whole.length * (1.0 - ROUNDING)  # the last point may repeat the first
+                once = x < x[0] + whole.length * (1.0 - END_SLACK)  # the last point may repeat the first
                 kept = np.compress(once, value, axis=position)
                 if whole.length - (x[once][-1] - x[0]) > 3.0 * float(np.diff(x).max()):
                     raise self._short(name, axis, whole.lower, whole.upper)
@@ -105,7 +105,7 @@ class Table:
                 value = np.concatenate([kept] * len(shifts), axis=position)
                 base = np.floor((x[0] - whole.lower) / whole.length) * whole.length
                 axes[axis] = axes[axis] - base
-            elif x[0] > whole.lower + ROUNDING * whole.length or x[-1] < whole.upper - ROUNDING * whole.length:
+            elif x[0] > whole.lower + END_SLACK * whole.length or x[-1] < whole.upper - END_SLACK * whole.length:
                 raise self._short(name, axis, whole.lower, whole.upper)
         fitted = Table(value=value, **axes)
         fitted._check_sign(name)

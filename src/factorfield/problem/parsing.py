@@ -23,7 +23,7 @@ CONSTANTS = ("pi",)
 RESERVED = frozenset(FUNCTIONS + CONSTANTS)
 LONGEST_TEXT = 2000
 DEEPEST = 120
-LARGEST_EXPONENT = 20
+LARGEST_POWER = 20
 LARGEST_NUMBER = 1e100
 
 _PLAIN = (ast.BinOp, ast.UnaryOp, ast.Load, ast.UAdd, ast.USub, ast.Pow, ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -188,8 +188,8 @@ def _power(
     if any(isinstance(node, ast.Name | ast.Pow) for node in ast.walk(exponent)):
         raise expected("an exponent that is a number or a parameter", "an expression", "exp(y*log(x)) for x**y")
     value = convert(exponent)
-    if not abs(float(value)) <= LARGEST_EXPONENT:
-        raise expected(f"exponents between -{LARGEST_EXPONENT} and {LARGEST_EXPONENT}", value, "a smaller one")
+    if not abs(float(value)) <= LARGEST_POWER:
+        raise expected(f"exponents between -{LARGEST_POWER} and {LARGEST_POWER}", value, "a smaller one")
     if base.is_number:
         return _as_number(lambda: float(base) ** float(value))
     return base**value

@@ -17,7 +17,7 @@ from typing import Protocol, cast
 from factorfield.errors import expected, nearest
 from factorfield.problem.problem import Problem
 
-LARGEST = 1e100  # no physics needs more, and squares of it are still numbers
+LARGEST_NUMBER = 1e100  # no physics needs more, and squares of it are still numbers
 Option = float | str | os.PathLike[str] | None
 
 
@@ -54,8 +54,8 @@ def _check_kind(name: str, value: Option, parameter: inspect.Parameter) -> None:
     if value is None and "None" in kinds:
         return
     number = value if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
-    if "float" in kinds and not abs(number) <= LARGEST:
-        raise expected(f"a number for {name}, finite and no larger than {LARGEST:g}", value, f"{name}=1.0")
+    if "float" in kinds and not abs(number) <= LARGEST_NUMBER:
+        raise expected(f"a number for {name}, finite and no larger than {LARGEST_NUMBER:g}", value, f"{name}=1.0")
     if kinds[0] == "int" and not (isinstance(number, numbers.Integral) and 0 <= int(number) < 2**63):
         raise expected(f"a whole number for {name}, 0 or more", value, f"{name}=1")
     if "str" in kinds and not isinstance(value, str | os.PathLike):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 FRAMES = 4
-NEAR, NEARBY = 0.01, 0.04  # data this close to a slice, in lengths of the axis, are drawn on it, or faintly
+ON_SLICE, NEAR_SLICE = 0.01, 0.04  # data this close to a slice, in lengths of the axis, are drawn on it, or faintly
 MOST_POINTS, MANY_POINTS = 150, 50
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of time: early, when most happens, and late
 FINE = 200  # points along an axis that look smooth without being joined
@@ -246,7 +246,7 @@ def checked(panel: Axes, check: Check, name: str, units: Mapping[str, str]) -> N
 def _places(panel: Axes, solution: Solution, view: View, name: str, time: float | None = None) -> None:
     """Where a field was measured (near a time, if one is given)."""
     across, up = list(view.axes)[-2:]
-    near = {} if time is None else {TIME: (time, NEAR * solution.problem.domain[TIME].length)}
+    near = {} if time is None else {TIME: (time, ON_SLICE * solution.problem.domain[TIME].length)}
     for data in data_of(solution.problem):
         points = data.near(**near).points
         if data.field == name and len(points[across]):
@@ -266,7 +266,7 @@ def line(panel: Axes, solution: Solution, piece: View, row: int) -> None:
     position = {name: float(at[0]) for name, at in piece.axes.items() if name != axis} | dict(piece.fixed)
     near, nearby = (
         {name: (value, reach * solution.problem.domain[name].length) for name, value in position.items()}
-        for reach in (NEAR, NEARBY)
+        for reach in (ON_SLICE, NEAR_SLICE)
     )
     for data in data_of(solution.problem):
         if data.field == piece.names[row]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jax import Array as JaxArray
 
 Array = NDArray[np.float64]
-START = -3.0  # softplus(-3) = log(e^-3 + 1) = 0.049: the initial std
+INITIAL_RAW_STD = -3.0  # softplus(-3) = log(e^-3 + 1) = 0.049: the initial std
 
 
 @lru_cache(maxsize=32)
@@ -87,7 +87,7 @@ class VI(Batched):
     def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         begin = time.perf_counter()
         count, size, full = len(batch.models), batch.models[0].size, self.covariance == "full"
-        start: tuple[Array, ...] = (np.zeros((count, size)), np.full((count, size), START))
+        start: tuple[Array, ...] = (np.zeros((count, size)), np.full((count, size), INITIAL_RAW_STD))
         if full:
             start = (*start, np.zeros((count, size, size)))
         with double_precision():

@@ -18,8 +18,8 @@ from factorfield.model.window_factors import WindowFactors
 from factorfield.posterior.windows import ChainPosterior
 
 SMALLEST = 1e-5  # in units of the field's scale: modelling is never exact
-ROUNDS = 15
-SETTLED = 0.02  # relative change of sigma that ends the search
+NOISE_ROUNDS = 15
+SIGMA_SETTLED = 0.02  # relative change of sigma that ends the search
 
 
 def next_sigmas(model: WindowModel, posterior: ChainPosterior) -> list[Sigma] | None:
@@ -27,7 +27,7 @@ def next_sigmas(model: WindowModel, posterior: ChainPosterior) -> list[Sigma] | 
     squares: dict[str, float] = {}
     freedom: dict[str, float] = {}
     pairs = list(zip(model.problem.statements, model.sigmas, strict=True))
-    names = {s.name for s, sigma in pairs if sigma.is_open and sigma.rounds < ROUNDS}
+    names = {s.name for s, sigma in pairs if sigma.is_open and sigma.rounds < NOISE_ROUNDS}
     factors = WindowFactors(model)
     for index, (lower, upper) in enumerate(pairwise(posterior.edges) if names else ()):
         speaking = [group for group in factors.own(lower, upper, index == 0) if group.name in names]
@@ -47,4 +47,4 @@ def next_sigmas(model: WindowModel, posterior: ChainPosterior) -> list[Sigma] | 
             value = max(float(found), SMALLEST * model.scale)
             moved = max(moved, abs(float(np.log(value / sigma.value))))
             sigmas[index] = replace(sigma, value=value, rounds=sigma.rounds + 1)
-    return sigmas if moved >= SETTLED else None
+    return sigmas if moved >= SIGMA_SETTLED else None

@@ -30,7 +30,7 @@ from factorfield.solution import Status
 Array = NDArray[np.float64]
 Beliefs = list[Belief] | StoredBeliefs
 HOPELESS = 1e9  # standard deviations that a path may move in one step
-SETTLED = 1e-3  # standard deviations: a path that moves less rests
+PATH_SETTLED = 1e-3  # standard deviations: a path that moves less rests
 NEAR, SHORTEST = 1.0, 1e-3  # standard deviations within which a step is taken as it is, and the least part of one
 LINEAR = "linear and Gaussian: exact for the windows chosen"
 
@@ -151,7 +151,7 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
             progress(f"smoothing, the path moved by {moves[-1]:.1e} sd", 0.9)
         if not moves[-1] < HOPELESS:
             break
-        if moves[-1] < SETTLED:
+        if moves[-1] < PATH_SETTLED:
             return Status("converged", f"the smoothed path rests to {moves[-1]:.1e} standard deviations"), moves
     return Status("max-iterations", f"the smoothed path still moves by {moves[-1]:.1e} standard deviations"), moves
 

@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 Profile = Callable[[Array], tuple[Path, float] | None]
 HELD = 1e-4  # share of the prior's sd within which a coefficient counts as held
 STEPS, HALVINGS = 25, 8
-ARRIVED = 0.02  # standard deviations
-LOST = 3.0  # root mean square misfit of a condition, in its sigmas, from which the way is tried again
+AT_REST = 0.02  # standard deviations
+FAR_FROM_DATA = 3.0  # root mean square misfit of a condition, in its sigmas, from which the way is tried again
 
 
 def is_lost(solver: WindowSolver, path: Path, status: Status) -> bool:
@@ -39,7 +39,7 @@ def is_lost(solver: WindowSolver, path: Path, status: Status) -> bool:
             misfit = group.misfit(weights)
             total, count = squares.get(group.statement.name, (0.0, 0))
             squares[group.statement.name] = total + float(misfit @ misfit), count + group.count
-    return status != "converged" or not all(total < LOST**2 * count for total, count in squares.values())
+    return status != "converged" or not all(total < FAR_FROM_DATA**2 * count for total, count in squares.values())
 
 
 def profile_search(solver: WindowSolver, tolerance: float, progress: Progress | None) -> Path | None:
@@ -57,7 +57,7 @@ def profile_search(solver: WindowSolver, tolerance: float, progress: Progress | 
         wanted, spread = belief.mean[own], np.sqrt(np.sum(belief.root[own] ** 2, axis=1))
         if progress is not None:
             progress(f"coefficients, step {step + 1}", 0.5)
-        if np.all(np.abs(wanted - place) < ARRIVED * spread):
+        if np.all(np.abs(wanted - place) < AT_REST * spread):
             return path
         for halving in range(HALVINGS):
             there = place + 0.5**halving * (wanted - place)

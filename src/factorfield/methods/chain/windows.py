@@ -28,10 +28,10 @@ Array = NDArray[np.float64]
 MOST_HALVINGS = 30  # a window shorter than 2^-30 of the horizon: the equation is too stiff, or wrong
 MOST_WINDOWS = 20_000
 STUCK = 100  # equal windows in a row after which the rest of the horizon is judged by their length
-PATIENCE = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
+LONGER_AFTER = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
 MOVED = 0.1  # standard deviations by which an equation alone may move the state where it starts
 CLAIMED = 0.3  # of a standard deviation: what it may claim to know about it
-SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
+SPREAD_SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
 NOMINAL = 1.0  # the same where it comes from the sigmas of formulas, which need not fit together
 ROUGH = 0.3  # of it, what the mean may leave to them where walls are noisy: anew at every instant is not smooth
 
@@ -47,7 +47,7 @@ class WindowControl:
         self._horizon, self._quiet, self._patient = horizon, quiet, patient
         self._level, self._position = first_level, 0  # time = lower + position / 2^level * length
         self._error = self._refused = math.inf  # of the last window, and before the last one that proved too long
-        self._doubled, self._waited, self._patience = False, 0, PATIENCE
+        self._doubled, self._waited, self._patience = False, 0, LONGER_AFTER
         self.accepted = self.rejected = 0
 
     @property
@@ -129,7 +129,7 @@ def truncation_error(model: WindowModel, tolerance: float, window: Window) -> fl
     known = window.start.std[: model.field_states]  # coefficients have other units
     largest = max(spread.max(initial=0.0), known.max(initial=0.0))
     nominal = (traits.starts_by_formula and not traits.has_later_data) or traits.has_noisy_walls
-    of_spread = float(spread[inner].max(initial=0.0)) / max((NOMINAL if nominal else SHARE) * largest, allowed)
+    of_spread = float(spread[inner].max(initial=0.0)) / max((NOMINAL if nominal else SPREAD_SHARE) * largest, allowed)
     smooth = max(allowed, ROUGH * largest) if traits.has_noisy_walls else allowed
     of_mean = float(np.abs(window.weights[last]).max(initial=0.0)) / smooth
     worst = max(of_mean, of_spread)

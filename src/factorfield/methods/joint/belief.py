@@ -20,7 +20,7 @@ from factorfield.model.model import BlockModel
 
 Array = NDArray[np.float64]
 Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
-ROWS_PER_BLOCK = 512  # a block of rows should stay in cache between being formed and being multiplied
+CACHED_ROWS = 512  # a block of rows should stay in cache between being formed and being multiplied
 SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
 
 
@@ -98,8 +98,8 @@ def functional_covariance(group: FactorGroup, sd: Array, belief: Gaussian) -> Ar
                 covariance[:, i, j] = np.einsum("nk,nk->n", group.rows[i] @ (a.T @ b), group.rows[j])
                 covariance[:, j, i] = covariance[:, i, j]
         return covariance
-    for start in range(0, group.count, ROWS_PER_BLOCK):
-        chosen = slice(start, start + ROWS_PER_BLOCK)
+    for start in range(0, group.count, CACHED_ROWS):
+        chosen = slice(start, start + CACHED_ROWS)
         spread = [_spread(belief, r[chosen], b, sd) for r, b in zip(group.rows, group.blocks, strict=True)]
         for i in range(count):
             for j in range(i + 1):
@@ -198,13 +198,13 @@ def condition(
         belief.__dict__.update(cholesky=factor, rcond=rcond)  # the cached property, already at hand
         return belief
     root = Message(np.eye(size), np.zeros(size))
-    for rows, target in whitened_blocks(model, lines, position, max(ROWS_PER_BLOCK, size)):
+    for rows, target in whitened_blocks(model, lines, position, max(CACHED_ROWS, size)):
         root = root * Message(rows, target)
     return root
 
 
 def whitened_blocks(
-    model: BlockModel, lines: Sequence[Linearised], position: Array, count: int = ROWS_PER_BLOCK
+    model: BlockModel, lines: Sequence[Linearised], position: Array, count: int = CACHED_ROWS
 ) -> Iterator[tuple[Array, Array]]:
     """Linearised factors as rows . v = target +- 1, in blocks of at most `count` rows.
 

@@ -65,7 +65,7 @@ class Layout:
 
     def factors(self, of_equation: bool) -> Indices:
         """The numbers of the factors that do (or do not) belong to an equation."""
-        chosen = [group.statement.kind == "equation" == of_equation for group in self.groups]
+        chosen = [(group.statement.kind == "equation") == of_equation for group in self.groups]
         return np.flatnonzero(np.array(chosen)[self.group_of])
 
     def with_parameters(self, model: BlockModel) -> Layout:

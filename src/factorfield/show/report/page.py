@@ -79,7 +79,7 @@ def page(solution: Solution) -> str:
     numbers, stated = page_data(solution, shown), conditions(solution)
     here = files("factorfield.show.report")
     style, script = (Markup(here.joinpath(name).read_text("utf-8")) for name in ("report.css", "report.js"))
-    return _templates().get_template("page.html").render(
+    return templates().get_template("page.html").render(
         style=style, script=script, numbers=numbers, frames=frame_count(shown), version=__version__,
         solution=solution, problem=solution.problem, shown=shown,
         title=solution.problem.name or "Untitled problem",
@@ -91,7 +91,8 @@ def page(solution: Solution) -> str:
     )  # fmt: skip
 
 
-def _templates() -> Environment:
+def templates() -> Environment:
+    """The templates of all our pages: what is put into them is escaped, and a name that is missing is an error."""
     found = Environment(
         loader=PackageLoader("factorfield.show.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
