@@ -18,9 +18,7 @@ WALLS = (ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1}))
 
 
 def rod(*conditions: Any, equation: str = "u_t = 0.05*u_xx", **parameters: Any) -> ff.Problem:
-    return ff.Problem(
-        equation, {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}, parameters, [*WALLS, *conditions]
-    )
+    return ff.Problem(equation, {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}, parameters, [*WALLS, *conditions])
 
 
 def heat() -> ff.Problem:
@@ -81,8 +79,10 @@ def test_every_method_refuses_a_model_it_cannot_take_in_one_line(name: str) -> N
     if methods.missing_packages(name):
         pytest.skip(f"an installation without {', '.join(methods.missing_packages(name))}")
     problem = ff.problems.get("advection", labels=32)
-    other = ff.paper_model(problem, modes={"x": 2, "t": 2}) if name == "chain" else ff.default_model(
-        problem, method="chain"
+    other = (
+        ff.paper_model(problem, modes={"x": 2, "t": 2})
+        if name == "chain"
+        else ff.default_model(problem, method="chain")
     )
     with pytest.raises(ff.ProblemError) as error:
         ff.solve(other, method=name)
