@@ -80,7 +80,7 @@ def test_the_site_has_every_page() -> None:
 def test_files_that_a_page_names_exist(page: Path) -> None:
     """As a path from the root, from the package, or by its name alone."""
     for name in set(re.findall(r"[\w./-]+\.py\b|benchmarks/[\w./-]+\.md\b", page.read_text())):
-        places = [ROOT / name, ROOT / "src" / "factorfield" / name]
+        places = [ROOT / name, ROOT / "src" / "factorfield" / name, ROOT / "benchmarks" / name]
         assert any(place.is_file() for place in places) or ("/" not in name and any(ROOT.glob(f"src/**/{name}"))), name
 
 
