@@ -109,14 +109,18 @@ def test_too_many_halvings_are_one_line() -> None:
         for _ in range(MOST_HALVINGS + 1):
             one.judge(np.inf)
     text = str(error.value)
-    assert text.startswith("expected windows of at least 2^-30 of the horizon, received a solution that changes too fast")
+    assert text.startswith(
+        "expected windows of at least 2^-30 of the horizon, received a solution that changes too fast"
+    )
     assert "at t = 2 (error inf tolerances)" in text and "; try " in text and "\n" not in text
     assert one.rejected == MOST_HALVINGS + 1 and one.accepted == 0
 
 
 def test_too_many_windows_are_seen_long_before_they_are_solved() -> None:
     one = control(level=20)
-    with pytest.raises(ProblemError, match=f"expected at most {MOST_WINDOWS} windows, received .* too fast at t = 2.000"):
+    with pytest.raises(
+        ProblemError, match=f"expected at most {MOST_WINDOWS} windows, received .* too fast at t = 2.000"
+    ):
         for _ in range(MOST_WINDOWS):
             assert one.judge(0.5)
     assert one.accepted < 200
