@@ -265,7 +265,7 @@ START = ff.Observations(x=X64, t=0.0, u=WAVE, sigma=0.01)
 )
 def test_equations_that_cannot_be_followed_are_one_line(equation: str | ff.Equation, message: str) -> None:
     with pytest.raises(ff.ProblemError, match=message):
-        ff.solve(periodic(equation, [START]), method="chain", modes={"x": 4})
+        ff.solve(periodic(equation, [START]), method="chain", modes={"x": 2})
 
 
 def test_a_stiff_equation_is_followed_with_few_windows() -> None:

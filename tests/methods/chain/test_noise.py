@@ -45,14 +45,10 @@ def test_one_step_is_the_misfit_over_the_labels_less_the_directions_they_settle(
 
 
 def test_steps_end_when_sigma_rests() -> None:
-    model = window_model(line())
-    for rounds in range(NOISE_ROUNDS):
-        known, posterior = solved(model)
-        sigmas = next_sigmas(known, posterior)
-        if sigmas is None:
-            break
-        model = known.with_sigmas(sigmas)
-    assert 1 <= rounds < 5
+    model, posterior = solved(window_model(line()))
+    while (sigmas := next_sigmas(model, posterior)) is not None:
+        model, posterior = solved(model.with_sigmas(sigmas))
+    assert 1 <= model.sigmas[1].rounds < 5
     assert model.sigmas[1].typical == pytest.approx(np.std(model.problem.statements[1].target, ddof=1), rel=0.03)
     assert dict(model.settings["sigma"])["observations of u"] == model.sigmas[1].typical  # type: ignore[call-overload]
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import factorfield as ff
+from factorfield.methods.chain import chain
 from factorfield.methods.chain.passes import filter_between, smooth
 from factorfield.methods.chain.profile import _profile, is_lost, profile_search
 from factorfield.methods.chain.solver import WindowSolver
+from factorfield.model.model import WindowModel
 from factorfield.model.windowed import window_model
 from factorfield.solution import Status
 
@@ -74,18 +74,29 @@ def test_a_path_far_from_the_data_or_without_an_end_is_lost() -> None:
     assert is_lost(certain, path, Status("converged"))
 
 
-def test_a_search_that_filtering_loses_is_found_by_profiles() -> None:
-    """An epidemic that has hardly begun sends the rates anywhere; the profile finds the way."""
-    t = np.linspace(0.0, 40.0, 21)
-    from scipy.integrate import solve_ivp
+def test_a_lost_search_goes_along_the_profile_and_the_model_remembers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if filtering had lost the rate: smoothing begins where the profile leads, and does so again, bit for bit."""
+    verdicts = iter([True, False])
+    problem = growth().model.problem
+    with monkeypatch.context() as patch:
+        patch.setattr(chain, "is_lost", lambda *_: next(verdicts))
+        solution = ff.solve(problem, degree=10)
+    assert solution.status == "converged" and isinstance(solution.model, WindowModel) and solution.model.path
+    direct = ff.solve(problem, degree=10)
+    assert isinstance(direct.model, WindowModel) and not direct.model.path
+    found, known = solution.parameters["a"], direct.parameters["a"]
+    assert abs(found["mean"] - known["mean"]) < 0.05 * known["std"]
+    assert found["std"] == pytest.approx(known["std"], rel=0.05)
+    again = ff.solve(solution.model, adapt=False)
+    t = np.linspace(0.0, 2.0, 7)
+    assert np.array_equal(again.predict(t=t)["mean"], solution.predict(t=t)["mean"])
+    assert np.array_equal(again.predict(t=t)["std"], solution.predict(t=t)["std"])
+    assert again.parameters == solution.parameters
 
-    run = solve_ivp(lambda _, y: [0.5 * y[0] * (1 - y[0] / 500.0)], (0, 40), [1.0], t_eval=t, rtol=1e-10, atol=1e-10)
-    values = run.y[0] + 5.0 * np.random.default_rng(0).standard_normal(len(t))
-    problem = ff.Problem(
-        "u_t = r*u*(1 - u/k)", {"t": ff.Interval(0, 40)},
-        {"r": ff.Unknown(1.0, 0.5, positive=True), "k": ff.Unknown(300.0, 200.0, positive=True)},
-        [ff.Initial("u = 1", sigma=0.05), ff.Observations(t=t, u=values, sigma=5.0)],
-    )  # fmt: skip
-    found: dict[str, Any] = dict(ff.solve(problem).parameters)
-    assert abs(found["r"]["mean"] - 0.5) < 4 * found["r"]["std"] < 0.1
-    assert abs(found["k"]["mean"] - 500.0) < 4 * found["k"]["std"] < 50.0
+
+def test_a_profile_that_leads_nowhere_leaves_the_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "is_lost", lambda *_: True)
+    monkeypatch.setattr(chain, "profile_search", lambda *_: None)
+    solution = ff.solve(growth().model.problem, degree=10)
+    assert isinstance(solution.model, WindowModel) and not solution.model.path
+    assert solution.parameters["a"]["mean"] == pytest.approx(RATE, abs=0.01)
