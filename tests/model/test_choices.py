@@ -122,7 +122,8 @@ def test_the_spectrum_of_a_start_tells_its_noise_and_adds_what_the_modes_leave_o
     _, given = window_sigmas(
         ring(ff.Observations(x=X, t=0.0, u=np.sin(2 * np.pi * X), sigma=0.05)), 1.0, spectra, {"x": 1}, fastest=5.0
     )
-    assert given.origin == "given" and given.noise == 0.05 and given.value > 0.05
+    assert given.origin == "given" and given.noise == 0.05
+    assert given.value == pytest.approx(np.sqrt(0.05**2 + spectra["u"].left_out(1)))
 
 
 def test_the_noise_of_one_more_measurement_is_over_all_groups_of_the_field() -> None:
