@@ -1,4 +1,4 @@
-"""From a problem to factor groups: counts, noise, gradients, and linearisation against references."""
+"""From a problem to factor groups: counts, noise and gradients against references."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from numpy.testing import assert_allclose
 import factorfield as ff
 from factorfield.model.block import block_model
 from factorfield.model.choices import field_scale
-from factorfield.model.linearisation import linearise, symmetric_rule
 from factorfield.model.model import BlockModel
-from factorfield.model.representation import Form, substitute
-from factorfield.problem.relation import parse_relation
-from reference import finite_difference, gaussian_expectation
+from reference import finite_difference
 
 
 def advection(labels: int = 64, **options: float) -> ff.Problem:
@@ -173,56 +170,6 @@ def test_noise_does_not_buy_modes() -> None:
     """The initial field of heat has four waves; labels with noise must not be explained by fourteen."""
     noisy = block_model(ff.problems.get("heat", noise=0.05, labels=128, sigma=0.05))
     assert 3 <= noisy.settings["modes"]["x"] <= 6
-
-
-# -- linearisation
-
-
-def test_cubature_is_exact_for_polynomials_of_degree_five() -> None:
-    rng = np.random.default_rng(0)
-    for size in (1, 2, 3, 4):
-        nodes, weights = symmetric_rule(size)
-        assert weights.sum() == pytest.approx(1.0)
-        a = rng.standard_normal(size)
-        moments = [1, 0, a @ a, 0, 3 * (a @ a) ** 2, 0]  # of a . xi, xi ~ N(0, I)
-        for power, exact in enumerate(moments):
-            assert weights @ (nodes @ a) ** power == pytest.approx(exact, abs=1e-12)
-
-
-def test_moments_of_a_quadratic_relation_are_exact() -> None:
-    relation = substitute(
-        parse_relation("u_t + u*u_x - 2*u**2", ["u"], ("t", "x"), ()), {"u": Form(("u",), ("t", "x"))}
-    )
-    rng = np.random.default_rng(1)
-    mean, root = rng.standard_normal((1, 3)), rng.standard_normal((3, 3))
-    covariance = (root @ root.T)[None]
-    line = linearise(relation, mean, covariance, {}, {})
-    draws = mean + rng.standard_normal((2_000_000, 3)) @ root.T
-    values, gradients = relation.value_and_gradient(draws, {}, {})
-    error = values.std() / np.sqrt(len(values))
-    assert abs(line.value[0] - values.mean()) < 5 * error
-    assert_allclose(line.slopes[0], gradients.mean(0), atol=5 * gradients.std() / np.sqrt(len(values)))
-    total = line.slopes[0] @ covariance[0] @ line.slopes[0] + line.excess[0]
-    assert total == pytest.approx(values.var(), rel=0.02)
-
-
-def test_taylor_is_the_tangent_and_a_data_factor_is_exact() -> None:
-    g = ff.PiecewiseExponential()
-    relation = substitute(parse_relation("u", ["u"], ("t", "x"), ()), {"u": Form(("u",), ("t", "x"), (1.0,), g)})
-    mean, covariance = np.array([[0.3], [-1.0]]), np.array([[[0.5]], [[2.0]]])
-    tangent = linearise(relation, mean, covariance, {}, {}, "taylor")
-    assert_allclose(tangent.value, g(mean[:, 0]))
-    assert_allclose(tangent.slopes[:, 0], g(mean[:, 0], 1))
-    assert np.all(tangent.excess == 0.0)
-    line = linearise(relation, mean, covariance, {}, {})
-    for n in range(2):
-        m, v = mean[n, 0], covariance[n, 0, 0]
-        exact = gaussian_expectation(lambda z: float(g(z)), m, v)
-        slope = gaussian_expectation(lambda z, m=m: (z - m) * float(g(z)), m, v) / v
-        spread = gaussian_expectation(lambda z, e=exact: (float(g(z)) - e) ** 2, m, v)
-        assert line.value[n] == pytest.approx(exact, rel=1e-10)
-        assert line.slopes[n, 0] == pytest.approx(slope, rel=1e-8)
-        assert line.excess[n] == pytest.approx(spread - slope**2 * v, rel=1e-5, abs=1e-12)
 
 
 def test_constants_outside_the_rows_can_be_changed_in_place() -> None:

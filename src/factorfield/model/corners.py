@@ -46,7 +46,7 @@ def softened(
             lengths = {axis: problem.domain[axis].length for axis in wall.face or {}}
             spacing = {axis: CORNER_REACH * length / families[axis].size for axis, length in lengths.items()}
             gap = _gap(problem, statement, wall, spacing)
-            if gap > NOTICED * float(np.max(result[index].value)):
+            if gap > NOTICED * float(np.max(sigmas[index].value)):
                 text = (
                     f"{statement.name!r} and {wall.name!r} disagree by {gap:.3g} where they meet; near there and soon "
                     "after the start expect an error of that size"

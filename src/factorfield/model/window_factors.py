@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
@@ -20,11 +22,6 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-def length_of(lower: float, upper: float) -> float:
-    """A window's length up to rounding: what windows that share a factorisation have in common."""
-    return float(f"{upper - lower:.9g}")
-
-
 class WindowFactors:
     """Builds the factors of windows of one model; those that windows of equal length share are kept."""
 
@@ -32,29 +29,39 @@ class WindowFactors:
         self.model = model
         self._standing: dict[tuple[int, float], FactorGroup] = {}
         self._ends: dict[float, Array] = {}
+        self._lengths: dict[str, float] = {}
 
     def representation(self, lower: float, upper: float) -> Representation:
         return window_representation(self.model.representation, lower, upper)
 
+    def length(self, lower: float, upper: float) -> float:
+        """A window's length: one number for windows that are equal up to rounding, which share a factorisation.
+
+        Windows found by halving have exactly a power of two of the horizon, wherever they lie and whichever was tried
+        first: found and given edges then lead to the same bits.
+        """
+        horizon = self.model.problem.domain[TIME].length
+        cell = horizon * 2.0 ** round(math.log2((upper - lower) / horizon))
+        length = cell if math.isclose(upper - lower, cell) else upper - lower
+        return self._lengths.setdefault(f"{length:.9g}", length)
+
     def end_map(self, lower: float, upper: float) -> Array:
         """The state at the window's end as a linear map of its weights."""
-        length = length_of(lower, upper)
+        length = self.length(lower, upper)
         if length not in self._ends:
-            self._ends[length] = end_map(self.representation(0.0, upper - lower))
+            self._ends[length] = end_map(self.representation(0.0, length))
         return self._ends[length]
 
     def standing(self, lower: float, upper: float) -> list[FactorGroup]:
         """Factors that every window has: equations and walls. Without explicit time they depend on its length only."""
-        groups = []
-        for number, statement in enumerate(self.model.problem.statements):
-            known = (number, length_of(lower, upper))
-            if not is_standing(statement):
-                continue
-            group = self._standing.get(known) or self._gridded(number, lower, upper)
-            groups.append(group)
-            if self.model.traits.autonomous:
-                self._standing[known] = group
-        return groups
+        numbers = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
+        if not self.model.traits.autonomous:
+            return [self._gridded(number, lower, upper) for number in numbers]
+        length = self.length(lower, upper)
+        for number in numbers:
+            if (number, length) not in self._standing:
+                self._standing[number, length] = self._gridded(number, 0.0, length)
+        return [self._standing[number, length] for number in numbers]
 
     def own(self, lower: float, upper: float, first: bool) -> list[FactorGroup]:
         """What distinguishes a window: measurements and instants that fall into it, and how it starts."""

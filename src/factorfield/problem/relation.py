@@ -66,11 +66,14 @@ class Relation:
     def linear_part(self) -> dict[Jet, sympy.Expr]:
         """Coefficients of the fields' derivatives: exactly for a linear relation, at the zero field otherwise.
 
-        Unknown functions stay, as the symbols of coefficients that vary slowly.
+        Those without a value there (of sqrt(u), of 1/u) are left out. Unknown functions stay, as the symbols of
+        coefficients that vary slowly.
         """
+        import sympy
+
         zero = {symbol: 0 for symbol, jet in self.jets.items() if jet.orders or jet.field not in self.functions}
-        own = {jet: entry for jet, entry in self.jacobian.items() if jet.field not in self.functions}
-        return {jet: entry.subs(zero) for jet, entry in own.items()}
+        own = {jet: entry.subs(zero) for jet, entry in self.jacobian.items() if jet.field not in self.functions}
+        return {jet: entry for jet, entry in own.items() if not entry.has(sympy.zoo, sympy.nan, sympy.oo)}
 
     @cached_property
     def is_linear(self) -> bool:

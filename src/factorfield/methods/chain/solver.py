@@ -17,7 +17,7 @@ from factorfield.messages.elimination import Segment, assembled, segment
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.factors import FactorGroup, whitened_rows
 from factorfield.model.model import WindowModel, is_standing
-from factorfield.model.window_factors import WindowFactors, length_of
+from factorfield.model.window_factors import WindowFactors
 
 Array = NDArray[np.float64]
 ARRIVED = 1e-3  # nats: a step that gains less has arrived
@@ -86,18 +86,18 @@ class WindowSolver:
             if traits.separable:
                 groups = [*self.factors.standing(lower, upper), *groups]
             return self.eliminate(groups, centre, lower, upper)
-        length = length_of(lower, upper)
+        length = self.factors.length(lower, upper)
         if length not in self._by_length:
             standing = [g for g in groups if is_standing(g.statement)]
             self._by_length[length] = (
-                self._separable_segment(lower, upper)
+                self._separable_segment(length)
                 if traits.separable
                 else self.eliminate(standing, centre, lower, upper)
             )
         link = self._by_length[length]
         return replace(link, message=link.message * Message(rows[:, self.state], target)) if len(rows) else link
 
-    def _separable_segment(self, lower: float, upper: float) -> Segment:
+    def _separable_segment(self, length: float) -> Segment:
         """Of an equation whose waves do not mix: each frequency by itself."""
         self.factorisations += 1
         place = np.empty(len(self.order), int)
@@ -105,12 +105,12 @@ class WindowSolver:
         moving = np.ones(len(self.order), bool)
         moving[self.state] = False
         parts = []
-        for weights, rows, target in self.factors.separable(lower, upper):
+        for weights, rows, target in self.factors.separable(0.0, length):
             inner_first = np.argsort(~moving[weights], kind="stable")
             weights, rows = weights[inner_first], rows[:, inner_first]
             few = int(moving[weights].sum())
             parts.append((place[weights[:few]], place[weights[few:]], rows, target))
-        nothing, end = Message.nothing(len(self.state)), self.factors.end_map(lower, upper)
+        nothing, end = Message.nothing(len(self.state)), self.factors.end_map(0.0, length)
         return assembled(parts, nothing, self.inner, self.state, self.inner_std, end)
 
     # -- Gauss-Newton
