@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import factorfield as ff
@@ -57,6 +59,24 @@ def test_functions_stay_on_one_screen() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and node.name not in excepted:
                 assert (node.end_lineno or 0) - node.lineno < 60, f"{path.name}: {node.name}"
+
+
+def words_of(path: Path) -> str:
+    """All comments and docstrings of a file; other strings may name files of a user."""
+    with tokenize.open(path) as lines:
+        tokens = list(tokenize.generate_tokens(lines.readline))
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    documented = ast.Module, ast.ClassDef, ast.FunctionDef
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, documented)]
+    return "\n".join([*comments, *(ast.get_docstring(node) or "" for node in nodes)])
+
+
+def test_files_that_comments_and_docstrings_name_exist() -> None:
+    """Named from the folder of the file, from the package or from the root of the repository."""
+    for path in SOURCE.rglob("*.py"):
+        for name in re.findall(r"[\w/]+\.py\b", words_of(path)):
+            folders = (path.parent, SOURCE, Path(__file__).parents[1])
+            assert any((folder / name).is_file() for folder in folders), f"{path}: there is no {name}"
 
 
 def test_importing_the_package_loads_no_third_party_package() -> None:

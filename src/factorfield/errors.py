@@ -18,7 +18,7 @@ class ProblemError(ValueError):
 class Advice:
     """Something a user should know about a model or a solution: `kind` for programs, `text` for people.
 
-    Methods return advice; only `solve` turns it into warnings.
+    Methods return advice; only `solve` and `Solution.condition` turn it into warnings.
     """
 
     kind: str  # such as "contradiction", "free-directions", "modes", "corner"

@@ -46,14 +46,19 @@ class Status(str):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What every method returns."""
+    """What every method returns.
+
+    `model` is the last model solved: final modes, sigmas, windows (`edges`) and, after a profile search, where factors
+    were linearised (`path`). The same method settings with adapt=False give the same bits; not with store=, nor where
+    noise is not Gaussian. None: read from a file.
+    """
 
     posterior: Posterior
     status: Status
     trace: Mapping[str, Any] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    model: Model | None = None  # that was solved last, with all that was found; None: read from a file
+    model: Model | None = None
     resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
     advice: tuple[Advice, ...] | None = ()  # what a user should know; None: a file that does not say
     unresolved: str | None = None  # an axis along which `refine` has to add modes

@@ -98,7 +98,7 @@ def _solve_one(
 
 
 def _refined(model: Model, method: Method, progress: Progress | None) -> Solution:
-    """What has to be found while solving - modes, windows, noise levels - is found in this loop."""
+    """Modes and noise levels are found in this loop; windows inside `run`."""
     while True:
         solution = method.run(model, progress)
         better = method.refine(model, solution) if getattr(method, "adapt", False) else None

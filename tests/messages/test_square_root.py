@@ -71,7 +71,7 @@ def test_the_product_of_two_messages_is_the_dense_one() -> None:
     assert_allclose(both.variance, dense.variance, rtol=1e-11)
     assert both.log_determinant == pytest.approx(dense.log_determinant)
     assert_allclose(both.dense().precision, dense.precision, rtol=1e-10, atol=1e-12)
-    assert_allclose(both.misfit(both.mean), 0.0, atol=1e-12)
+    assert_allclose(both.rows @ both.mean, both.target, atol=1e-12)
 
 
 def test_square_roots_keep_digits_that_normal_equations_lose() -> None:

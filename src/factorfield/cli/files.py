@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from factorfield.posterior.base import Estimate as CoefficientEstimate
     from factorfield.problem.coefficients import Table, Unknown
     from factorfield.problem.problem import Problem
-    from factorfield.problem.statement import Sigma, Statement
+    from factorfield.problem.statement import GivenSigma, Statement
     from factorfield.solution import Solution
 
 
@@ -191,7 +191,7 @@ def _conditions(problem: "Problem") -> list[Condition]:
     ]  # fmt: skip
 
 
-def _typical(sigma: "Sigma") -> float | None:
+def _typical(sigma: "GivenSigma") -> float | None:
     """One number for the sigmas of a statement: their root mean square."""
     import numpy as np
 

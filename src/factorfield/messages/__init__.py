@@ -1,1 +1,1 @@
-"""The Gaussian algebra: messages, beliefs, the elimination of a block, and walks over a tree of blocks."""
+"""The Gaussian algebra: messages, beliefs, the elimination of a block, and messages along a path of blocks."""

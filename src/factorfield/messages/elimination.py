@@ -152,7 +152,7 @@ def components(rows: Array, end: Array, inner: Indices, state: Indices) -> list[
     """Sets of weights that no factor joins, as positions in `inner` and `state`, with the factors that read them.
 
     The waves of a linear equation with constant coefficients do not mix, and seen through the modes that the basis
-    holds (model/projection.py) each frequency has factors of its own: a small QR each, with the same result.
+    holds (model/windowed.py) each frequency has factors of its own: a small QR each, with the same result.
     """
     size = np.abs(rows)
     linked = size > 1e-12 * size.max(axis=1, initial=0.0, keepdims=True)

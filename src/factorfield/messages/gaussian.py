@@ -35,11 +35,6 @@ class Diagonal:
         m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
         return Diagonal(1.0 / v, m / v)
 
-    @staticmethod
-    def uniform(shape: int | tuple[int, ...]) -> Diagonal:
-        """The message that says nothing."""
-        return Diagonal(np.zeros(shape), np.zeros(shape))
-
     @property
     def mean(self) -> Array:
         """Means; NaN where the precision is zero (no mean exists there)."""
@@ -56,21 +51,11 @@ class Diagonal:
     def std(self) -> Array:
         return np.sqrt(self.variance)
 
-    @property
-    def is_proper(self) -> NDArray[np.bool_]:
-        return np.isfinite(self.shift) & np.isfinite(self.precision) & (self.precision > 0.0)
-
     def __mul__(self, other: Diagonal) -> Diagonal:
         return Diagonal(self.precision + other.precision, self.shift + other.shift)
 
     def __truediv__(self, other: Diagonal) -> Diagonal:
         return Diagonal(self.precision - other.precision, self.shift - other.shift)
-
-    def kl(self, other: Diagonal) -> Array:
-        """KL(self || other), entry by entry; both proper."""
-        ratio = other.precision / self.precision
-        difference = other.mean - self.mean
-        return 0.5 * (ratio - 1.0 - np.log(ratio) + other.precision * difference**2)
 
     @property
     def log_normaliser(self) -> Array:
@@ -98,10 +83,6 @@ class Dense:
         precision = linalg.cho_solve(factor, np.eye(len(factor[0])))
         return Dense(0.5 * (precision + precision.T), linalg.cho_solve(factor, np.asarray(mean, float)))
 
-    @staticmethod
-    def uniform(size: int) -> Dense:
-        return Dense(np.zeros((size, size)), np.zeros(size))
-
     @cached_property
     def cholesky(self) -> Array:
         """Lower triangular L with L L' = precision; raises LinAlgError where the Gaussian is improper."""
@@ -128,13 +109,6 @@ class Dense:
     def std(self) -> Array:
         return np.sqrt(self.variance)
 
-    @property
-    def is_proper(self) -> bool:
-        try:
-            return bool(np.all(np.isfinite(self.cholesky)))
-        except linalg.LinAlgError:
-            return False
-
     def __mul__(self, other: Dense) -> Dense:
         return Dense(self.precision + other.precision, self.shift + other.shift)
 
@@ -157,29 +131,8 @@ class Dense:
     def dense(self) -> Dense:
         return self
 
-    def kl(self, other: Dense) -> float:
-        """KL(self || other), both proper."""
-        whitened = other.cholesky.T @ self.root
-        difference = other.cholesky.T @ (other.mean - self.mean)
-        size = len(self.shift)
-        gap = self.log_determinant - other.log_determinant
-        return 0.5 * float(np.sum(whitened**2) - size + difference @ difference + gap)
-
-    @property
-    def log_normaliser(self) -> float:
-        """log of the integral of exp(-1/2 x'Kx + tau'x)."""
-        return 0.5 * float(len(self.shift) * LOG_TWO_PI - self.log_determinant + self.shift @ self.mean)
-
-    def log_density(self, x: ArrayLike) -> float:
-        x = np.asarray(x, float)
-        return float(-0.5 * x @ self.precision @ x + self.shift @ x - self.log_normaliser)
-
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         return self.mean + rng.standard_normal((count, len(self.shift))) @ self.root.T
-
-    def marginal(self, keep: ArrayLike) -> Dense:
-        index = np.asarray(keep)
-        return Dense.from_moments(self.mean[index], self.covariance[np.ix_(index, index)])
 
 
 @dataclass(frozen=True)
@@ -254,9 +207,6 @@ class Message:
     @property
     def size(self) -> int:
         return self.rows.shape[1]
-
-    def misfit(self, x: Array) -> Array:
-        return self.rows @ x - self.target
 
     def compressed(self) -> Message:
         """The same information in upper-triangular rows, at most as many as x has entries."""

@@ -2,6 +2,10 @@
 
 A method is an object with `name`, `model_for(problem, **options) -> Model` (the first model it would solve),
 `run(model, progress) -> Solution`, and `refine(model, solution) -> Model | None` (the next one, from what was found).
+
+The other files are helpers of several methods: advice.py (what to tell a user), starts.py (several starts of a search),
+continuation.py (a parameter that grows to its value); sites.py and compare.py run any method, for noise that is not
+Gaussian and for comparisons.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ _METHODS = {
     "vi": ("factorfield.methods.baselines.vi", "VI"),
     "hmc": ("factorfield.methods.baselines.hmc", "HMC"),
 }
-Kind = TypeVar("Kind", bound=Model)
+ModelKind = TypeVar("ModelKind", bound=Model)
 KINDS: dict[type[Model], tuple[str, str]] = {
     BlockModel: ("a model of one block", "joint"),
     WindowModel: ("a model of time windows", "chain"),
@@ -42,6 +46,13 @@ _PACKAGES = {"sgd": ("jax", "optax"), "vi": ("jax", "optax"), "hmc": ("jax", "bl
 
 
 class Method(Protocol):
+    """A method reads the model and never changes or replaces it; only `refine` proposes another. It raises no warnings:
+    it returns advice.
+
+    Two attributes are optional. `refine` is called only if the method has `adapt` (bool) and it is true. A method with
+    `run_all(models, progress) -> list[Solution]` advances several models at once.
+    """
+
     @property
     def name(self) -> str: ...
 
@@ -64,7 +75,7 @@ def default_method(item: Problem | Model) -> str:
     return "chain" if windows else "joint"
 
 
-def taken(model: Model | None, kind: type[Kind], method: str) -> Kind:
+def taken(model: Model | None, kind: type[ModelKind], method: str) -> ModelKind:
     """The model, if it is of the kind that a method solves: one that it cannot take is refused, never replaced."""
     if isinstance(model, kind):
         return model
@@ -73,7 +84,7 @@ def taken(model: Model | None, kind: type[Kind], method: str) -> Kind:
     raise expected(f"{wanted} for method={method!r}", received, f"ff.default_model(problem, method={builder!r})")
 
 
-def as_it_is(model: Model, solution: Solution) -> None:
+def never_refine(model: Model, solution: Solution) -> None:
     """`refine` of methods that solve the model they are given and no other."""
 
 

@@ -17,6 +17,7 @@ from factorfield.posterior.base import Estimate
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
+HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
 APART = 3.0  # standard deviations of the difference between two ends
 RIVAL = 10.0  # nats by which another end may be less probable and still deserve a warning
 

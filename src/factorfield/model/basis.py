@@ -2,6 +2,10 @@
 
 A 1-D family is any class with `size`, `spec()` and `__call__(x, order)` returning the (points, size) matrix of the
 order-th derivatives in physical units; the map from the axis to the family's own variable is inside the family.
+
+Its features are ordered from coarse to fine: what the last ones carry tells whether there are enough (`last_modes`).
+`check_orders`, `last_modes` and the quadrature weights in windowed.py assume more: polynomials on intervals, waves on
+periodic axes. Along time in windows the family can only be `Departure`, whose first weights are the state.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def block_model(
     check_orders(problem.statements, intervals)
     families = {name: family_for(problem.domain[name], chosen[name]) for name in problem.domain.names}
     sizes = {name: family.size for name, family in families.items()}
-    points = {**{name: 2 * n for name, n in sizes.items()}, **checked_counts(collocation, problem, "collocation")}
+    asked = checked_counts(collocation, problem, "collocation")
+    points = {**{name: 2 * n for name, n in sizes.items()}, **asked}
     ansatz = activation or Identity()
     basis = Tensor(families)
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
@@ -72,6 +73,7 @@ def block_model(
     model = BlockModel(
         problem=problem, representation=representation, prior=block_prior(problem, representation, scale, ansatz),
         sigmas=sigmas, modes=chosen, scale=scale, settings=settings, advice=advice, groups=groups, automatic=automatic,
+        collocation=asked,
     )  # fmt: skip
     check_collocation(model, {name: n for name, n in points.items() if n < sizes[name]})
     return model
@@ -91,8 +93,6 @@ def _statement_group(
         }
         where = problem.domain.tensor(axes)
     return build_group(statement, representation, where, sigma.value, problem.constants)
-
-
 
 
 def check_collocation(model: BlockModel, short: Mapping[str, int]) -> None:

@@ -1,4 +1,8 @@
-"""All automatic choices, for all methods side by side: sizes, sigmas, numbers of modes, priors.
+"""Automatic choices, for all methods side by side: sizes, sigmas, numbers of modes, priors.
+
+Elsewhere are, of windows, the degree in time, the first window's length, the points and the axes whose modes may grow
+(windowed.py), and the spectrum of labels at the start (spectrum.py); corners.py softens the sigmas of a start that
+disagrees with a wall.
 
 One Gaussian over the whole domain (joint and the other methods of one block) asks equations pointwise and cannot meet
 them exactly; windows of time (chain) ask an equation as often as it has weights to settle and walls as often as they
@@ -27,7 +31,7 @@ from factorfield.model.activation import Activation
 from factorfield.model.basis import Departure, Fourier, family_for
 from factorfield.model.functions import coefficient_prior
 from factorfield.model.representation import Representation
-from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, rates
+from factorfield.model.spectrum import FEWEST_LABELS, MOST_FREQUENCIES, Spectrum, rates
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Relation, evaluate_coefficient
@@ -43,7 +47,6 @@ BLOCK_RESIDUAL = 1e-3  # of an equation in one block, in units of its largest te
 WINDOW_RESIDUAL = 1e-5  # of an equation in windows: this share of the field's scale over the horizon
 WALL_NOISE = 1e-9  # of a wall in windows: it holds. Noise that is new at every instant would be no smooth field
 LEAST_RESIDUAL = 1e-12  # smallest sigma of an equation in windows, in units of its terms
-FEWEST_LABELS = 8  # fewer cannot tell their noise
 FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units of the field's scale
 # modes
 MOST_BLOCK_MODES = 16
@@ -102,14 +105,10 @@ def _response(problem: Problem, statement: Statement) -> float:
     if statement.kind == "equation" or not own:
         return natural_size(statement.relation, problem, 1.0)
     sizes = [
-        np.max(np.abs(evaluate_coefficient(c, problem.typical_parameters, _centre(problem)))) for c in own.values()
+        np.max(np.abs(evaluate_coefficient(c, problem.typical_parameters, problem.domain.centre))) for c in own.values()
     ]
     largest = float(max(sizes))
     return largest if np.isfinite(largest) and largest > 0.0 else 1.0
-
-
-def _centre(problem: Problem) -> dict[str, Array]:
-    return {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
 
 
 def _size_of_inverse(statement: Statement) -> float:
@@ -134,7 +133,7 @@ def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Ar
 
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
     """The size of the equation's largest linear term for a field of size `scale` varying over the whole domain."""
-    centre, sizes = _centre(problem), []
+    centre, sizes = problem.domain.centre, []
     for jet, coefficient in relation.linear_part.items():
         size = float(np.max(np.abs(evaluate_coefficient(coefficient, problem.typical_parameters, centre))))
         for axis, times in jet.orders:

@@ -127,19 +127,7 @@ class FactorGroup:
         )  # fmt: skip
 
     def log_likelihood(self, weights: Array) -> float:
-        return self._level(self.misfit(weights))
-
-    def log_likelihood_gradient(self, weights: Array) -> tuple[float, Array]:
-        value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
-        misfit = (value - self.target) / self.sigma
-        gradient = np.zeros(len(weights))
-        pull = -misfit / self.sigma
-        for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
-            part = transposed_times(rows, slopes[:, j] * pull)
-            gradient[block] += part if self.shared is None else transposed_times(self.shared, part)
-        return self._level(misfit), gradient
-
-    def _level(self, misfit: Array) -> float:
+        misfit = self.misfit(weights)
         return float(-0.5 * misfit @ misfit - np.sum(np.log(self.sigma)) - 0.5 * self.count * LOG_TWO_PI)
 
 

@@ -64,6 +64,7 @@ class BlockModel(Model):
 
     groups: tuple[FactorGroup, ...]
     automatic: tuple[str, ...] = ()  # axes whose modes were chosen, and may prove too few
+    collocation: Mapping[str, int] = field(default_factory=dict)  # points per axis that the user asked for
     continuation: str | None = None  # a parameter that grows to its value in several passes
     follows_protocol: bool = False  # the paper's: points and weights that nothing settles are meant
     start: Array | None = None  # weights where a search begins, instead of the prior mean
@@ -80,15 +81,6 @@ class BlockModel(Model):
         """log p(weights) + log p(all factors | weights), constants included."""
         prior = float(np.sum(self.prior.log_density(weights)))
         return prior + sum(group.log_likelihood(weights) for group in self.groups)
-
-    def log_joint_gradient(self, weights: Array) -> tuple[float, Array]:
-        level = float(np.sum(self.prior.log_density(weights)))
-        gradient = self.prior.shift - self.prior.precision * weights
-        for group in self.groups:
-            part, slope = group.log_likelihood_gradient(weights)
-            level += part
-            gradient = gradient + slope
-        return level, gradient
 
     def with_parameters(self, **values: float) -> BlockModel:
         """The same model with other constants; only for constants that no functional's rows depend on."""
@@ -143,7 +135,7 @@ class Traits:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Collocation points along the space axes, and what each equation is projected on (projection.py)."""
+    """Collocation points along the space axes, and what equations are projected on (`projections` in windowed.py)."""
 
     points: Mapping[str, Array]
     projections: Mapping[str, Array]
@@ -165,7 +157,8 @@ class WindowModel(Model):
     traits: Traits
     space: Space
     tails: Mapping[str, Tail]  # modes left out, by field
-    held_at_start: tuple[Statement, ...]  # walls, at the start
+    # copies of the wall conditions at t = start, so that the first state meets them
+    held_at_start: tuple[Statement, ...]
     asked: Asked = Asked()
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     first_level: int = 0  # the first window that is tried is the horizon / 2^level

@@ -132,7 +132,7 @@ def states_of(latent: Latent) -> int:
 
 
 def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which weights of a window are its state at the start (unknown coefficients included), and which the rest."""
+    """Which weights of a window are its state at the start (unknown coefficients included), and which are inner."""
     state: list[int] = []
     for latent in representation.latents.values():
         basis = latent.basis
@@ -141,8 +141,8 @@ def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[n
         if isinstance(family, Departure):
             count = family.states * (basis.size // family.size)
         state += range(latent.block.start, latent.block.start + count)
-    rest = np.setdiff1d(np.arange(representation.size), state)
-    return np.array(state, int), rest
+    inner = np.setdiff1d(np.arange(representation.size), state)
+    return np.array(state, int), inner
 
 
 def end_map(representation: Representation) -> Array:

@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 MOST_FREQUENCIES = 512  # frequencies that are followed at all
 MOST_DENSE = 48  # of them, those inferred jointly when the labels are not evenly spread
+FEWEST_LABELS = 8  # fewer can tell neither their noise nor a spectrum
 FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
 
 
@@ -158,7 +159,7 @@ def rates(problem: Problem, statement: Statement, waves: Mapping[str, ArrayLike]
 
     Of a second-order equation, one root of lambda^2; None if the equation has no time derivative to lead.
     """
-    centre = {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
+    centre = problem.domain.centre
     order = statement.relation.order(TIME)
     lead, total = 0.0, np.zeros(1, complex)
     for jet, coefficient in statement.relation.linear_part.items():
@@ -210,7 +211,7 @@ def spectra_of(problem: Problem) -> dict[str, Spectrum]:
         return found
     axis, start = problem.domain[space[0]], problem.domain[TIME].lower
     for s in problem.statements:
-        if s.points is None or len(s.relation.jets) != 1 or len(s.target) < 8 or s.stencil:
+        if s.points is None or len(s.relation.jets) != 1 or len(s.target) < FEWEST_LABELS or s.stencil:
             continue
         jet = s.jet
         if jet.orders or not s.relation.is_linear or np.any(s.points[TIME] != start) or jet.field in found:

@@ -1,7 +1,9 @@
 """The model of time windows: modes in space, polynomials in time within a window, and what is known at the start.
 
-Every choice that the user left open is made here, from the data, and reported in `settings`. The windows themselves are
-found while solving (methods/chain); then `edges` hold them.
+What the user left open is chosen from the data and reported in `settings`: here the degree in time, the length of the
+first window that is tried (`first_level`), the points and the axes whose modes may grow; sizes, sigmas, modes and
+priors in choices.py, the spectrum of labels at the start in spectrum.py; corners.py softens the sigmas of a start that
+disagrees with a wall. The windows themselves are found while solving (methods/chain); then `edges` hold them.
 """
 
 from __future__ import annotations
@@ -192,9 +194,7 @@ def window_rows(problem: Problem, representation: Representation, points: Mappin
     return sum(n or int(np.prod(left, dtype=float)) for n, left in zip(observed, spread, strict=True))
 
 
-def _traits(
-    problem: Problem, relations: Mapping[str, LatentRelation], rates: NDArray[np.complex128]
-) -> Traits:
+def _traits(problem: Problem, relations: Mapping[str, LatentRelation], rates: NDArray[np.complex128]) -> Traits:
     horizon, statements = problem.domain[TIME], problem.statements
     linear = all(relation.is_linear for relation in relations.values())
     growth = float(np.max(rates.real, initial=0.0)) * horizon.length
@@ -335,8 +335,7 @@ def _wall_row(problem: Problem, wall: Statement, field: str, axis: str, family: 
     ):
         return None
     stencil: Stencil = wall.stencil or (({}, 1.0),)
-    axes = {name: problem.domain[name] for name in problem.domain.names}
-    middle = {n: np.array([face.get(n, 0.5 * (a.lower + a.upper))]) for n, a in axes.items()}
+    middle = {**problem.domain.centre, **{name: np.array([at]) for name, at in face.items()}}
     for jet, coefficient in relation.linear_part.items():
         size = float(np.ravel(evaluate_coefficient(coefficient, problem.typical_parameters, middle))[0])
         for shift, weight in stencil:

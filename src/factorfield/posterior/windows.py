@@ -60,9 +60,6 @@ class ChainPosterior(Posterior):
         inside[rest] = self.links[index].interior.dense()
         return replace(seen, root=np.column_stack([seen.root, inside]))
 
-    def window_mean(self, index: int) -> Array:
-        return self.seen(index).mean
-
     def seen(self, index: int) -> GaussianPosterior:
         """The belief about a window's weights without the noise that stays inside it."""
         order = np.concatenate(layout(self.representation))

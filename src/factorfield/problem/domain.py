@@ -96,6 +96,11 @@ class Domain(dict[str, Axis]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
 
+    @property
+    def centre(self) -> dict[str, Array]:
+        """The point in the middle."""
+        return {name: np.array([0.5 * (self[name].lower + self[name].upper)]) for name in self.names}
+
     def tensor(self, axes: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """The points of a tensor grid, first axis slowest, as flat arrays."""
         values = [np.atleast_1d(np.asarray(axes[name], float)) for name in self.names]

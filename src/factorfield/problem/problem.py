@@ -23,7 +23,7 @@ from factorfield.problem.domain import TIME, Axis, Domain
 from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, parse_sides
 from factorfield.problem.relation import Relation, find_fields, parse_relation
-from factorfield.problem.statement import Sigma, Statement
+from factorfield.problem.statement import GivenSigma, Statement
 from factorfield.problem.stencil import average, difference
 from factorfield.problem.units import checked_units, units_of_truth
 
@@ -186,7 +186,7 @@ class Problem:
         stencil = () if pair is None else difference(*pair)
         return Statement(name, "boundary", relation, face=face, sigma=sigma, stencil=stencil)
 
-    def _on_face(self, condition: Initial | Boundary, name: str) -> tuple[Relation, Sigma]:
+    def _on_face(self, condition: Initial | Boundary, name: str) -> tuple[Relation, GivenSigma]:
         relation = self.relation(condition.text)
         if not relation.jets:
             raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
@@ -293,7 +293,7 @@ def _observed_field(condition: Observations, domain: Domain) -> str | None:
     return others[0]
 
 
-def _checked_sigma(sigma: object, count: int, what: str) -> Sigma:
+def _checked_sigma(sigma: object, count: int, what: str) -> GivenSigma:
     if sigma is None:
         return None
     values = _numbers(sigma, f"sigma of {what}")

@@ -1,6 +1,6 @@
 """Relations between fields, their derivatives, coefficients and coordinates, read from text.
 
-A `Relation` is lhs - rhs in jets such as u, u_t, u_xx. What it says about the weights is in latent.py.
+A `Relation` is lhs - rhs in jets such as u, u_t, u_xx. What it says about the weights is in model/representation.py.
 """
 
 from __future__ import annotations

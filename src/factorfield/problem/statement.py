@@ -15,7 +15,7 @@ from factorfield.problem.stencil import Stencil, part_of
 
 Array = NDArray[np.float64]
 Kind = Literal["equation", "initial", "boundary", "observation"]
-Sigma = float | Array | None
+GivenSigma = float | Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Statement:
     points: Mapping[str, Array] | None = None
     face: Mapping[str, float] | None = None
     target: Array = field(default_factory=lambda: np.zeros(1))
-    sigma: Sigma = None
+    sigma: GivenSigma = None
     noise: Noise | None = None  # None: Gaussian
     stencil: Stencil = ()
 

@@ -16,7 +16,7 @@ from factorfield.methods.joint.belief import condition, divergence, free_energy,
 from factorfield.methods.joint.joint import Joint
 from factorfield.model.block import block_model
 from factorfield.model.model import BlockModel
-from reference import textbook_posterior
+from reference import log_joint_gradient, textbook_posterior
 
 # models here are small on purpose, and say so
 pytestmark = [
@@ -51,7 +51,7 @@ def test_mean_and_covariance_equal_the_textbook_formula(name: str) -> None:
 def test_qr_and_cholesky_give_one_answer() -> None:
     model = linear_models()["heat"]
     lines, zero = tangents(model, model.prior.mean), np.zeros(model.size)
-    dense, root = condition(model, lines, zero, np.inf), condition(model, lines, zero, 0.0)
+    (dense, _), (root, _) = condition(model, lines, zero, np.inf), condition(model, lines, zero, 0.0)
     assert (type(dense), type(root)) == (Dense, Message)
     assert np.max(np.abs(dense.mean - root.mean) / np.sqrt(root.variance)) < 1e-8
     assert dense.log_determinant == pytest.approx(root.log_determinant, rel=1e-9)
@@ -190,7 +190,7 @@ def test_laplace_ends_at_a_maximum_of_the_log_joint(name: str) -> None:
     merit = solution.trace["negative_log_joint"]
     assert len(merit) > 2 and np.all(np.diff(merit) <= 0.0)  # no step ever raises it
     if name == "burgers":  # in units of the posterior's own standard deviations the slope is gone
-        _, gradient = model.log_joint_gradient(solution.posterior.weight_mean)
+        gradient = log_joint_gradient(model, solution.posterior.weight_mean)
         assert np.max(np.abs(gradient * solution.posterior.weight_std)) < 1e-5
     # (g' jumps at 0, and with it the log joint of a bent field: there the maximum may sit on a jump)
 
@@ -211,8 +211,8 @@ def test_the_sampled_estimate_of_a_refinement_bounds_what_it_would_change(name: 
     model = nonlinear_models()[name]
     position = ff.solve(model, method="laplace").posterior.mean / model.prior.std
     lines = tangents(model, model.prior.std * position)
-    belief = condition(model, lines, position, 1e12)
-    change = divergence(condition(model, lines_under(model, belief), belief.mean, 1e12), belief)
+    belief, _ = condition(model, lines, position, 1e12)
+    change = divergence(condition(model, lines_under(model, belief), belief.mean, 1e12)[0], belief)
     estimate = sampled_change(model, belief, lines, position)
     assert estimate > 0.05 or change / estimate < 1.2  # to second order; a sample of 128 factors errs by 6 %
 
@@ -220,7 +220,7 @@ def test_the_sampled_estimate_of_a_refinement_bounds_what_it_would_change(name: 
 def test_free_energy_is_minus_the_log_evidence_of_a_linear_model_and_rises_away_from_the_posterior() -> None:
     model = linear_models()["advection"]
     lines = tangents(model, model.prior.mean)
-    belief = condition(model, lines, np.zeros(model.size), 1e6)
+    belief, _ = condition(model, lines, np.zeros(model.size), 1e6)
     exact = ff.solve(model).trace["log_evidence"]
     energy = free_energy(model, belief, lines_under(model, belief))
     assert energy == pytest.approx(-exact, rel=1e-9)
@@ -373,3 +373,15 @@ def test_rows_on_a_face_equal_rows_point_by_point() -> None:
             plain = functional_rows(functional, basis, group.points, group.parameters)
             assert_allclose(group.dense_rows(j), plain, atol=1e-12)
     assert model.groups[0].shared is None
+
+
+def test_growing_modes_keep_the_points_and_the_readout_that_the_user_asked_for() -> None:
+    walls = [ff.Boundary("u = 0", {"x": 0}), ff.Boundary("u = 0", {"x": 1})]
+    layers = ff.Problem("u_xx - 2000*u = -2000", {"x": ff.Interval(0, 1)}, {}, walls)
+    for points, modes in ((60, 24), (22, 21)):  # features never outnumber the points that were asked for
+        first = block_model(layers, collocation={"x": points}, readout=(2.0,))
+        solution = ff.solve(first)
+        assert first.modes == {"x": 16} and solution.settings["modes"] == {"x": modes}
+        assert solution.settings["collocation"] == {"x": points}
+        assert solution.model.representation.forms["u"].readout == (2.0,)
+    assert ff.solve(layers).settings["collocation"] == {"x": 50}  # twice the features, where nothing was asked for

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import needed
-from factorfield.methods import as_it_is, taken
+from factorfield.methods import never_refine, taken
 from factorfield.model.block import block_model
 from factorfield.model.factors import FactorGroup
 from factorfield.model.model import BlockModel, Model
@@ -124,7 +124,7 @@ class Batched:
 
     name: ClassVar[str]
     model_for = staticmethod(block_model)
-    refine = staticmethod(as_it_is)
+    refine = staticmethod(never_refine)
 
     def _run(self, batch: Batch, progress: Progress | None) -> list[Solution]:
         raise NotImplementedError

@@ -17,7 +17,7 @@ from factorfield.methods.advice import (
     unfollowed,
 )  # fmt: skip
 from factorfield.methods.chain.modes import last_modes
-from factorfield.methods.chain.passes import Path
+from factorfield.methods.chain.passes import Path, chi_squares
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.model.choices import LOST
 from factorfield.model.model import WindowModel
@@ -63,14 +63,7 @@ def _unresolved(model: WindowModel, windows: int, mean: Callable[[int], Array]) 
 
 def _contradictions(solver: WindowSolver, path: Path) -> Iterator[Advice]:
     """Chi-square of each condition at the posterior mean: against chance where its sigma was given, else by far."""
-    found: dict[str, tuple[float, int]] = {}
-    model, given = solver.model, solver.model.given
-    for index, of_window in enumerate(path.groups):
-        weights = solver.in_order(path.smoothed(index).mean) if of_window else np.zeros(0)
-        for group in of_window:
-            misfit = group.misfit(weights)
-            missed, count = found.get(group.statement.name, (0.0, 0))
-            found[group.statement.name] = missed + float(misfit @ misfit), count + group.count
+    model, given, found = solver.model, solver.model.given, chi_squares(solver, path)
     yield from contradictions({name: entry for name, entry in found.items() if name in given})
     held = {statement.name for statement in model.held_at_start}
     exempt = given | held | {s.name for s in model.problem.statements if s.noise is not None}

@@ -1,9 +1,9 @@
 """Time windows, each a joint belief, linked by exact Gaussian messages on their interface (the default method).
 
 Forward, every window's factors are eliminated to a message about its state at the start and a way to its end
-(filtering.py, windows.py); backward, what later windows know returns (smoothing.py). On a path this is exact: for a
-linear equation the result is that of one joint solve over all windows. Nonlinear factors are linearised at the mean,
-window by window on the way forward (solver.py), then - if there are later data - along the smoothed path.
+(passes.py, windows.py); backward, what later windows know returns (passes.py). On a path this is exact: for a linear
+equation the result is that of one joint solve over all windows. Nonlinear factors are linearised at the mean, window
+by window on the way forward (solver.py), then - if there are later data - along the smoothed path.
 
 Around that, in this order: several starts, a profile search where unknown coefficients got lost (profile.py); and, as
 `refine`, more modes (modes.py) and better noise levels (noise.py).
@@ -53,7 +53,10 @@ class Search:
 
     @property
     def model(self) -> WindowModel:
-        """The model with the windows that were found: solving it again without adapting gives the same bits."""
+        """The last model solved: final modes, sigmas, windows (`edges`) and, after a profile search, where factors were
+        linearised (`path`). The same method settings with adapt=False give the same bits; not with store=, nor where
+        noise is not Gaussian.
+        """
         return replace(self.solver.model, edges=tuple(self.path.edges), path=self.centres)
 
     @property
@@ -78,7 +81,7 @@ class Chain:
     tolerance   largest coefficient, in units of the field, that a window may leave to its last polynomials
     iterations  of Gauss-Newton, within a window and along the path
     store       a file that finished windows are written to: memory then does not grow with the horizon. For linear
-                equations that nothing but labels at the start informs
+                equations that nothing but labels at the start informs; nothing is sent backward then
     starts      so many searches from unknowns spread over their prior; the most probable end is kept
     adapt       may modes grow and noise levels be estimated?
     """
@@ -109,7 +112,10 @@ class Chain:
             return self._solution(found, time.perf_counter() - begin, advice)
 
     def refine(self, model: Model, solution: Solution) -> WindowModel | None:
-        """The next model: more modes where the path ended for lack of them, else better noise levels; None: neither."""
+        """The next model: more modes where the path ended for lack of them, else better noise levels; None: neither.
+
+        Noise rounds keep the windows found in the first round; more modes begin with new windows.
+        """
         windows = taken(solution.model, WindowModel, self.name)
         posterior = solution.posterior
         assert isinstance(posterior, ChainPosterior)

@@ -6,8 +6,9 @@ returns to earlier ones (smooth); nonlinear factors are linearised along the smo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +52,17 @@ class Path:
     rejected: int = 0
     unresolved: str | None = None  # an axis along which more modes are needed: the path ends there
 
+    @property
+    def is_stored(self) -> bool:
+        """Are the beliefs in a file, to save memory?"""
+        return isinstance(self.starts, StoredBeliefs)
+
     def append(self, window: Window, upper: float) -> None:
         self.edges.append(upper)
         self.starts.append(window.start)
         self.links.append(window.link)
         self.groups.append(window.groups)
-        if isinstance(self.starts, list):  # a file that holds the beliefs is there to save memory
+        if not self.is_stored:
             self.centres.append(window.weights)
 
     def smoothed(self, index: int) -> Belief:
@@ -70,7 +76,8 @@ def filter_windows(
     """Windows found by error control. With `adapt` the path ends where more modes are needed and may be had."""
     model = solver.model
     horizon = model.problem.domain[TIME]
-    # waves that keep their size keep their window; else a longer one is tried if the equation's misfit is watched
+    # waves that keep their size keep their window; else a longer one is tried where the field is quiet, and where there
+    # are later data, a longer window is tried every few windows, because data too can keep the error up
     quiet = 2.0 ** (1 - model.degree) if model.traits.steady_windows else 0.01
     control = WindowControl(horizon, model.first_level, quiet, model.traits.has_later_data)
     path, arrival = Path([horizon.lower], starts), model.first_state()
@@ -116,14 +123,24 @@ def filter_between(
 
 def filter_along(solver: WindowSolver, edges: Sequence[float], centres: Sequence[Array]) -> Path:
     """Windows whose factors are linearised at given weights."""
-    path, arrival = Path([edges[0]], []), solver.model.prior_state
-    for index, (upper, weights) in enumerate(zip(edges[1:], centres, strict=True)):
-        lower = path.edges[-1]
-        groups = [*solver.factors.standing(lower, upper), *solver.factors.own(lower, upper, index == 0)]
-        link = solver.eliminate(groups, weights, lower, upper)
-        path.append(Window(arrival * link.message, link, weights, groups), upper)
-        arrival = propagate(path.starts[-1], link)
+    groups = [
+        [*solver.factors.standing(lower, upper), *solver.factors.own(lower, upper, index == 0)]
+        for index, (lower, upper) in enumerate(pairwise(edges))
+    ]
+    path = Path(list(edges), [], groups=groups, centres=list(centres))
+    refilter(solver, path)
     return path
+
+
+def refilter(solver: WindowSolver, path: Path) -> None:
+    """Eliminate and filter anew with all factors linearised at `centres`."""
+    arrival = solver.model.prior_state
+    path.starts, path.links = [], []
+    for (lower, upper), groups, weights in zip(pairwise(path.edges), path.groups, path.centres, strict=True):
+        link = solver.eliminate(groups, weights, lower, upper)
+        path.starts.append(arrival * link.message)
+        path.links.append(link)
+        arrival = propagate(path.starts[-1], link)
 
 
 # -- backward
@@ -132,12 +149,12 @@ def filter_along(solver: WindowSolver, edges: Sequence[float], centres: Sequence
 def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple[Status, list[float]]:
     """Bring the future back; nonlinear chains are linearised along the smoothed path until it rests.
 
-    Returns how far each step moved the states, in standard deviations.
+    Returns (status, moves): how far each step moved the states, in standard deviations.
     """
-    if isinstance(path.starts, list):
-        path.futures = backward_messages(path.links)
-    else:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
+    if path.is_stored:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
         path.futures = [Message.nothing(len(solver.state))] * len(path.links)
+    else:
+        path.futures = backward_messages(path.links)
     traits = solver.model.traits
     moves: list[float] = []
     if traits.linear or not traits.has_later_data:
@@ -169,23 +186,13 @@ def newton_step(solver: WindowSolver, path: Path, first: bool) -> float:
         moved = max(moved, float(change.max()))
         wanted.append(solver.in_order(known.mean))
     path.centres = _towards(solver, path, wanted, first) if moved > NEAR else wanted
-    relinearise(solver, path)
+    refilter(solver, path)
+    path.futures = backward_messages(path.links)
     return moved
 
 
-def relinearise(solver: WindowSolver, path: Path) -> None:
-    """Eliminate and filter anew with all factors linearised at `centres`, then send information backward."""
-    arrival = solver.model.prior_state
-    assert isinstance(path.starts, list)
-    for index, (groups, weights) in enumerate(zip(path.groups, path.centres, strict=True)):
-        path.links[index] = solver.eliminate(groups, weights, path.edges[index], path.edges[index + 1])
-        path.starts[index] = arrival * path.links[index].message
-        arrival = propagate(path.starts[index], path.links[index])
-    path.futures = backward_messages(path.links)
-
-
 def _towards(solver: WindowSolver, path: Path, wanted: list[Array], first: bool) -> list[Array]:
-    """As far as the density does not fall; from the filtered path, as far as there is one."""
+    """As far as the density does not fall; from the filtered path, any step whose density is finite."""
     least = np.finfo(float).max if first else solver.path_merit(path.groups, path.centres.__getitem__)
     length = 1.0
     while True:
@@ -193,6 +200,19 @@ def _towards(solver: WindowSolver, path: Path, wanted: list[Array], first: bool)
         if length < SHORTEST or solver.path_merit(path.groups, candidate.__getitem__) <= least:
             return candidate
         length *= 0.5
+
+
+def chi_squares(solver: WindowSolver, path: Path, among: Collection[str] | None = None) -> dict[str, tuple[float, int]]:
+    """By statement, all or `among` those named: chi-square at the posterior mean, and the number of its factors."""
+    found: dict[str, tuple[float, int]] = {}
+    for index, groups in enumerate(path.groups):
+        speaking = [group for group in groups if among is None or group.name in among]
+        weights = solver.in_order(path.smoothed(index).mean) if speaking else np.zeros(0)
+        for group in speaking:
+            misfit = group.misfit(weights)
+            total, count = found.get(group.name, (0.0, 0))
+            found[group.name] = total + float(misfit @ misfit), count + group.count
+    return found
 
 
 def _lost() -> ProblemError:

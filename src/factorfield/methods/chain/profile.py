@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from factorfield.errors import ProblemError
 from factorfield.messages.gaussian import Diagonal
-from factorfield.methods.chain.passes import Path, filter_windows, newton_step, smooth
+from factorfield.methods.chain.passes import Path, chi_squares, filter_windows, newton_step, smooth
 from factorfield.methods.chain.solver import WindowSolver
+from factorfield.methods.starts import HELD
 from factorfield.model.model import WindowModel
 from factorfield.progress import Progress
 from factorfield.solution import Status
 
 Array = NDArray[np.float64]
 Profile = Callable[[Array], tuple[Path, float] | None]
-HELD = 1e-4  # share of the prior's sd within which a coefficient counts as held
 STEPS, HALVINGS = 25, 8
 AT_REST = 0.02  # standard deviations
 FAR_FROM_DATA = 3.0  # root mean square misfit of a condition, in its sigmas, from which the way is tried again
@@ -31,14 +31,7 @@ FAR_FROM_DATA = 3.0  # root mean square misfit of a condition, in its sigmas, fr
 
 def is_lost(solver: WindowSolver, path: Path, status: Status) -> bool:
     """Did the search for unknown coefficients end nowhere, or far from the data?"""
-    squares: dict[str, tuple[float, int]] = {}
-    for index, groups in enumerate(path.groups):
-        speaking = [group for group in groups if group.statement.name in solver.model.given]
-        weights = solver.in_order(path.smoothed(index).mean) if speaking else np.zeros(0)
-        for group in speaking:
-            misfit = group.misfit(weights)
-            total, count = squares.get(group.statement.name, (0.0, 0))
-            squares[group.statement.name] = total + float(misfit @ misfit), count + group.count
+    squares = chi_squares(solver, path, solver.model.given)
     return status != "converged" or not all(total < FAR_FROM_DATA**2 * count for total, count in squares.values())
 
 

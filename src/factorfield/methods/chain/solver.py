@@ -118,14 +118,14 @@ class WindowSolver:
     def _newton(self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float) -> Window:
         """Gauss-Newton within a window, given what arrives; steps are halved until the log density does not fall.
 
-        `place` is the state in the coordinates where the arriving belief is standard normal.
+        `white_state` is the state in the coordinates where the arriving belief is standard normal.
         """
         weights = np.zeros(len(self.order))
         weights[self.state] = arrival.mean
         labels = self._about_state(groups, weights)
-        place = arrival.standard(labels).mean  # begin where the labels are, not at the prior
-        weights[self.state] = arrival.mean + arrival.root @ place
-        weights, merit = self._onto_equation(groups, weights, place)
+        white_state = arrival.standard(labels).mean  # begin where the labels are, not at the prior
+        weights[self.state] = arrival.mean + arrival.root @ white_state
+        weights, merit = self._onto_equation(groups, weights, white_state)
         if not np.isfinite(merit):
             raise ProblemError(
                 f"expected a finite density near the data, received none at t = {lower:g} (a function of a field may "
@@ -136,8 +136,8 @@ class WindowSolver:
             self.iterations += 1
             standard = arrival.standard(link.message)
             start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
-            step = self.weights(start, link) - weights, standard.mean - place
-            weights, place, value = self._line_search(groups, weights, place, step, merit)
+            step = self.weights(start, link) - weights, standard.mean - white_state
+            weights, white_state, value = self._line_search(groups, weights, white_state, step, merit)
             gained, merit = merit - value, value
             if abs(gained) < ARRIVED:
                 break
@@ -150,12 +150,12 @@ class WindowSolver:
         alone = ~np.any(rows[:, self.inner] != 0.0, axis=1)
         return Message(rows[alone][:, self.state], target[alone])
 
-    def _onto_equation(self, groups: list[FactorGroup], weights: Array, place: Array) -> tuple[Array, float]:
+    def _onto_equation(self, groups: list[FactorGroup], weights: Array, white_state: Array) -> tuple[Array, float]:
         """The mean path from a given state: Newton steps by normal equations, a fraction of a factorisation each.
 
         Between them the last factor serves again as long as each step gains far less than the one before.
         """
-        merit = self.merit(groups, weights, place)
+        merit = self.merit(groups, weights, white_state)
         for _ in range(self.most_iterations if np.isfinite(merit) else 0):
             parts = [group.linear_misfit(weights) for group in groups]
             slopes = np.concatenate([rows[:, self.inner] for _, rows in parts])
@@ -171,7 +171,7 @@ class WindowSolver:
                 gradient = slopes.T @ misfit + weights[self.inner] / self.inner_std**2
                 candidate = weights.copy()
                 candidate[self.inner] -= linalg.cho_solve(factor, gradient, check_finite=False)
-                value = self.merit(groups, candidate, place)
+                value = self.merit(groups, candidate, white_state)
                 if not value < merit:
                     break
                 before, gained = gained, merit - value
@@ -186,25 +186,25 @@ class WindowSolver:
         return weights, merit
 
     def _line_search(
-        self, groups: list[FactorGroup], weights: Array, place: Array, step: tuple[Array, Array], merit: float
+        self, groups: list[FactorGroup], weights: Array, white_state: Array, step: tuple[Array, Array], merit: float
     ) -> tuple[Array, Array, float]:
         """A step that does not fall back; where the equation bends away from it, back onto the equation first."""
         length = 1.0
         while True:
-            new_weights, new_place = weights + length * step[0], place + length * step[1]
-            value = self.merit(groups, new_weights, new_place)
+            new_weights, new_white_state = weights + length * step[0], white_state + length * step[1]
+            value = self.merit(groups, new_weights, new_white_state)
             if value > 0.5 * merit and abs(merit - value) > ARRIVED:
-                followed, better = self._onto_equation(groups, new_weights, new_place)
+                followed, better = self._onto_equation(groups, new_weights, new_white_state)
                 if better < value:
                     new_weights, value = followed, better
             if value <= merit * (1.0 + 1e-12) + 1e-9 or length < SHORTEST_STEP:
-                return new_weights, new_place, value
+                return new_weights, new_white_state, value
             length *= 0.5
 
-    def merit(self, groups: Sequence[FactorGroup], weights: Array, place: Array) -> float:
+    def merit(self, groups: Sequence[FactorGroup], weights: Array, white_state: Array) -> float:
         """The negative log density of a window up to a constant; infinite where there is none."""
         departure = weights[self.inner] / self.inner_std
-        total = 0.5 * float(place @ place) + 0.5 * float(departure @ departure)
+        total = 0.5 * float(white_state @ white_state) + 0.5 * float(departure @ departure)
         with np.errstate(all="ignore"):  # a step may leave where a function has a value: that is judged here
             for group in groups:
                 misfit = group.misfit(weights)

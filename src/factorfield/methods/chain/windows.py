@@ -31,16 +31,20 @@ STUCK = 100  # equal windows in a row after which the rest of the horizon is jud
 LONGER_AFTER = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
 MOVED = 0.1  # standard deviations by which an equation alone may move the state where it starts
 CLAIMED = 0.3  # of a standard deviation: what it may claim to know about it
-SPREAD_SHARE = 1e-3  # of the uncertainty that the last polynomials may carry
-NOMINAL = 1.0  # the same where it comes from the sigmas of formulas, which need not fit together
-ROUGH = 0.3  # of it, what the mean may leave to them where walls are noisy: anew at every instant is not smooth
+SPREAD_SHARE = 1e-3  # of the largest std: what the last two polynomials may hold of it
+# the same share where the std comes from default sigmas of formulas or from noisy walls, which is no real uncertainty
+NOMINAL = 1.0
+# of the largest std: what the mean may leave to the last polynomials where walls are noisy, because wall noise is
+# independent at every instant and so not smooth
+ROUGH = 0.3
 
 
 class WindowControl:
     """Proposes the end of the next window; `judge` takes its error, in tolerances, and accepts or halves it.
 
     quiet    the error below which the next window may be twice as long
-    patient  is a longer window tried every few windows although the error, perhaps of other causes, is not tiny?
+    patient  where there are later data, a longer window is tried every few windows, because data too can keep the error
+             up
     """
 
     def __init__(self, horizon: Axis, first_level: int, quiet: float, patient: bool) -> None:
@@ -111,13 +115,18 @@ class WindowControl:
 
 
 def window_error(solver: WindowSolver, tolerance: float, arrival: Belief, window: Window, lower: float) -> float:
-    """The error of a window in tolerances; above 1 it is too long."""
+    """The error of a window in tolerances; above 1 it is too long.
+
+    A window is too long if its last two polynomials are still needed (`truncation_error`) or, for an equation of second
+    order in time, if the equation moves the state at the start (`start_bias`). Of that move the equation is to blame
+    only where no data after the start could have caused it.
+    """
     error = truncation_error(solver.model, tolerance, window)
-    if error > 1.0 or max(map(states_of, solver.model.representation.latents.values())) < 2:
+    is_second_order = max(map(states_of, solver.model.representation.latents.values())) > 1
+    if error > 1.0 or not is_second_order:
         return error
-    if all(is_standing(g.statement) or np.all(g.points[TIME] <= lower) for g in window.groups):
-        error = max(error, start_bias(solver, tolerance, arrival, window))
-    return error
+    has_no_later_data = all(is_standing(g.statement) or np.all(g.points[TIME] <= lower) for g in window.groups)
+    return max(error, start_bias(solver, tolerance, arrival, window)) if has_no_later_data else error
 
 
 def truncation_error(model: WindowModel, tolerance: float, window: Window) -> float:

@@ -165,21 +165,19 @@ def sampled_change(model: BlockModel, belief: Gaussian, lines: Sequence[Linearis
 
 
 def condition(
-    model: BlockModel, lines: Sequence[Linearised], position: Array, largest_condition: float,
-    known: Gaussian | None = None,
-) -> Gaussian:  # fmt: skip
-    """The belief over whitened weights given linearised factors.
+    model: BlockModel, lines: Sequence[Linearised], position: Array, largest_condition: float
+) -> tuple[Gaussian, float]:
+    """The belief over whitened weights given linearised factors, and its information's reciprocal condition number.
 
     Through the factors' own space where they are fewer than the weights; else by Cholesky of the summed information,
-    or by QR of the rows where its condition number is larger than allowed. `known` is the same belief found with a
-    more generous limit: kept if it passes.
+    or by QR of the rows where its condition number is larger than allowed. Where no information is summed there is no
+    condition number to limit: its reciprocal is infinite.
     """
     size = model.size
-    if known is not None and (not isinstance(known, Dense) or known.__dict__["rcond"] * largest_condition > 1.0):
-        return known
     if sum(group.count if group.shared is None else len(group.shared) for group in model.groups) < size:
         blocks = list(whitened_blocks(model, lines, position))
-        return LowRank.from_rows(np.concatenate([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks]))
+        rows, target = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        return LowRank.from_rows(rows, target), math.inf
     precision = np.asfortranarray(np.eye(size))
     shift = np.zeros(size)
     for rows, target in whitened_blocks(model, lines, position):
@@ -195,12 +193,12 @@ def condition(
     rcond, refused = linalg.lapack.dpocon(factor, norm, uplo="L") if info == 0 else (0.0, 0)
     if info == 0 and refused == 0 and rcond * largest_condition > 1.0:
         belief = Dense(precision, shift)
-        belief.__dict__.update(cholesky=factor, rcond=rcond)  # the cached property, already at hand
-        return belief
+        belief.__dict__.update(cholesky=factor)  # the cached property, already at hand
+        return belief, float(rcond)
     root = Message(np.eye(size), np.zeros(size))
     for rows, target in whitened_blocks(model, lines, position, max(CACHED_ROWS, size)):
         root = root * Message(rows, target)
-    return root
+    return root, math.inf
 
 
 def whitened_blocks(

@@ -43,7 +43,7 @@ from factorfield.methods.joint.belief import (
     unwhitened,
 )  # fmt: skip
 from factorfield.methods.joint.modes import lost_details, richer
-from factorfield.methods.starts import best_of, start_values
+from factorfield.methods.starts import HELD, best_of, start_values
 from factorfield.model.block import block_model
 from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
@@ -58,7 +58,6 @@ EXACT_CONDITION = (
 ITERATED_CONDITION = 1e12  # a linearised one is not: Cholesky may keep four
 STARTED = 50.0  # tangents stop at a promised gain of this many tolerances when posterior linearisation follows
 NEARBY = 10.0  # promised gain, in nats, below which it is worth asking whether the belief has settled already
-HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
 
 
 # what the conditioning of the problem asked for, as settings tell it
@@ -147,7 +146,7 @@ class Joint:
         begin = time.perf_counter()
         trace = Trace()
         if model.is_linear:
-            belief = condition(model, tangents(model, model.prior.mean), np.zeros(model.size), EXACT_CONDITION)
+            belief, _ = condition(model, tangents(model, model.prior.mean), np.zeros(model.size), EXACT_CONDITION)
             status = Status("converged", "linear and Gaussian: the posterior is exact")
             trace.iterations, trace.log_evidence = 1, laplace_evidence(model, belief)
         else:
@@ -195,7 +194,8 @@ class Joint:
         for _ in range(self.iterations):
             lines = start or tangents(model, unwhitened(model, position))
             start = None
-            belief = condition(model, lines, position, math.inf)  # a step may be inexact, the line search judges it
+            # a step may be inexact, the line search judges it
+            belief, rcond = condition(model, lines, position, math.inf)
             trace.iterations += 1
             trace.negative_log_joint.append(merit)
             step = belief.mean - position
@@ -207,7 +207,8 @@ class Joint:
                 trace.refinement = sampled_change(model, belief, lines, position)
                 near = trace.refinement < self._enough(model) or promised < tolerance
             if near:
-                return condition(model, lines, position, ITERATED_CONDITION, belief), True
+                exact = rcond * ITERATED_CONDITION > 1.0
+                return belief if exact else condition(model, lines, position, ITERATED_CONDITION)[0], True
             length = 1.0
             while True:
                 candidate = position + length * step
@@ -228,7 +229,7 @@ class Joint:
         merit = free_energy(model, belief, lines)
         trace.free_energy.append(merit)
         for _ in range(self.iterations):
-            proposal = condition(model, lines, belief.mean, ITERATED_CONDITION)
+            proposal, _ = condition(model, lines, belief.mean, ITERATED_CONDITION)
             trace.iterations += 1
             trace.log_evidence = -merit
             change = divergence(proposal, belief)

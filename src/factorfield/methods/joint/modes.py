@@ -14,7 +14,7 @@ from factorfield.model.block import block_model
 from factorfield.model.choices import GROWTH, LEAST_GROWTH, LOST, RESOLVED, affordable_modes
 from factorfield.model.model import BlockModel
 from factorfield.posterior.base import Posterior
-from factorfield.problem.domain import TIME
+from factorfield.problem.domain import TIME, Periodic
 from factorfield.solution import Solution
 
 SEEN = 3.0  # standard deviations from which a coefficient is there at all
@@ -37,16 +37,23 @@ def last_modes(model: BlockModel, posterior: Posterior) -> dict[str, float]:
 
 
 def richer(model: BlockModel, solution: Solution) -> BlockModel | None:
-    """The same problem with more modes along the axes that need them, or None."""
+    """The same problem with more modes along the axes that need them, or None; points and readout stay as asked.
+
+    Along an axis there are at most as many features as points that the user asked for: those settle no more.
+    """
     problem, automatic = model.problem, model.automatic
     if not automatic or TIME in problem.domain:
         return None
     carried = last_modes(model, solution.posterior)
     wanted = {a: math.ceil(GROWTH * model.modes[a]) if carried[a] > RESOLVED else model.modes[a] for a in automatic}
+    for axis in model.collocation.keys() & wanted.keys():
+        points, of_mode = model.collocation[axis], 2 if isinstance(problem.domain[axis], Periodic) else 1
+        wanted[axis] = max(model.modes[axis], min(wanted[axis], (points - 1) // of_mode))
     counts = affordable_modes(problem, {**model.modes, **wanted}, automatic)
     if not any(counts[axis] > LEAST_GROWTH * model.modes[axis] for axis in automatic):
         return None
-    more = block_model(problem, modes=counts)
+    readout = model.representation.forms[problem.fields[0]].readout
+    more = block_model(problem, modes=counts, collocation=model.collocation, readout=readout)
     return replace(more, automatic=automatic, settings={**more.settings, "automatic": list(automatic)})
 
 

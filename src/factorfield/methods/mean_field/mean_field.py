@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected
-from factorfield.methods import as_it_is, taken
+from factorfield.methods import never_refine, taken
 from factorfield.methods.continuation import stages
 from factorfield.methods.mean_field.layout import Layout, lay_out
 from factorfield.model.activation import Variant
@@ -54,7 +54,7 @@ class MeanField:
 
     name = "mean-field"
     model_for = staticmethod(block_model)
-    refine = staticmethod(as_it_is)
+    refine = staticmethod(never_refine)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.damping < 1.0:

@@ -50,6 +50,7 @@ MEANING = {  # of solution.settings: what was chosen, and from what
 }
 STATUS = {
     "converged": "Converged: the method came to rest, and going on would change the result little.",
+    "unresolved": "Not resolved: the representation leaves out more than was asked, and details are lost.",
     "max-iterations": "Not finished: the limit of iterations came first, and the result may still change.",
     "diverged": "Diverged: nothing on this page can be trusted.",
 }
