@@ -27,7 +27,7 @@ from factorfield.model.activation import Activation
 from factorfield.model.basis import Departure, Fourier, family_for
 from factorfield.model.functions import coefficient_prior
 from factorfield.model.representation import Representation
-from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, rates
+from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, largest, lasting_rates, over_domain, rates
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Relation, evaluate_coefficient
@@ -83,16 +83,21 @@ def condition_scale(problem: Problem, statement: Statement, scale: float) -> flo
 
 
 def _told_size(problem: Problem, statement: Statement) -> float:
+    """The field's size by one statement alone; 0 where it tells none."""
+    try:
+        return _source_size(problem, statement) / _response(problem, statement)
+    except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value where the field vanishes
+        return _size_of_inverse(statement)
+
+
+def _source_size(problem: Problem, statement: Statement) -> float:
+    """The root mean square of what a statement says without the field: values, fluxes, sources."""
     points = statement.points
     if points is None:
         face = statement.face or {}
         axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
         points = problem.domain.tensor(axes)
-    try:
-        offset = evaluate_at_zero(statement.relation, problem, points)
-    except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value there
-        return _size_of_inverse(statement)
-    return float(np.sqrt(np.mean((statement.target - offset) ** 2))) / _response(problem, statement)
+    return float(np.sqrt(np.mean((statement.target - evaluate_at_zero(statement.relation, problem, points)) ** 2)))
 
 
 def _response(problem: Problem, statement: Statement) -> float:
@@ -101,15 +106,7 @@ def _response(problem: Problem, statement: Statement) -> float:
     own = {jet: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
     if statement.kind == "equation" or not own:
         return natural_size(statement.relation, problem, 1.0)
-    sizes = [
-        np.max(np.abs(evaluate_coefficient(c, problem.typical_parameters, _centre(problem)))) for c in own.values()
-    ]
-    largest = float(max(sizes))
-    return largest if np.isfinite(largest) and largest > 0.0 else 1.0
-
-
-def _centre(problem: Problem) -> dict[str, Array]:
-    return {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
+    return max(largest(over_domain(problem, c)) for c in own.values()) or 1.0
 
 
 def _size_of_inverse(statement: Statement) -> float:
@@ -133,15 +130,14 @@ def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Ar
 
 
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
-    """The size of the equation's largest linear term for a field of size `scale` varying over the whole domain."""
-    centre, sizes = _centre(problem), []
+    """The size of the largest linear term, anywhere, for a field of size `scale` varying over the whole domain."""
+    sizes = []
     for jet, coefficient in relation.linear_part.items():
-        size = float(np.max(np.abs(evaluate_coefficient(coefficient, problem.typical_parameters, centre))))
+        size = largest(over_domain(problem, coefficient))
         for axis, times in jet.orders:
             size /= problem.domain[axis].length ** times
         sizes.append(size)
-    largest = max(sizes, default=1.0)
-    return scale * (largest if np.isfinite(largest) and largest > 0.0 else 1.0)
+    return scale * (max(sizes, default=1.0) or 1.0)
 
 
 # -- sigmas
@@ -189,7 +185,8 @@ def _block_sigma(problem: Problem, statement: Statement, scale: float) -> Sigma:
     if statement.kind == "observation":
         return Sigma(LABEL_NOISE * scale, "default")
     if statement.kind == "equation":
-        return Sigma(BLOCK_RESIDUAL * natural_size(statement.relation, problem, scale), "default")
+        terms = max(natural_size(statement.relation, problem, scale), _source_size(problem, statement))
+        return Sigma(BLOCK_RESIDUAL * terms, "default")
     return Sigma(FACE_NOISE * _face_size(problem, statement, scale), "default")
 
 
@@ -340,8 +337,8 @@ def _time_degree(problem: Problem, modes: Mapping[str, int]) -> int:
     for statement in problem.statements:
         found = rates(problem, statement, waves) if statement.points is None and statement.face is None else None
         if found is not None:
-            rate = complex(found[0])
-            degree = max(degree, 12.0 + 0.6 * abs(rate.imag) * horizon + 2.0 * np.sqrt(abs(rate.real) * horizon))
+            turns, decays = largest(found.imag) * horizon, largest(found.real) * horizon
+            degree = max(degree, 12.0 + 0.6 * turns + 2.0 * np.sqrt(decays))
     return int(np.ceil(min(degree, 200.0)))
 
 
@@ -377,8 +374,8 @@ def _lasting(problem: Problem, axis: str) -> Array:
     for statement in problem.statements:
         if statement.kind == "equation":
             found = rates(problem, statement, {axis: wave})
-            exponent = np.zeros(len(wave)) if found is None else 2.0 * found.real * problem.domain[TIME].length
-            decay = np.maximum(-np.broadcast_to(exponent, wave.shape), 1e-12)
+            rate = np.zeros(1) if found is None else lasting_rates(found).real
+            decay = np.maximum(-np.broadcast_to(2.0 * rate * problem.domain[TIME].length, wave.shape), 1e-12)
             weight = np.maximum(weight, -np.expm1(-decay) / decay)
     return weight
 

@@ -72,9 +72,8 @@ def window_model(
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     points = _points(problem, families, relations)
     _check_memory(problem, representation, relations, points)
-    rates = fastest_rates(problem, counts)
+    fastest, rates = fastest_rates(problem, counts)
     traits = _traits(problem, relations, rates)
-    fastest = float(np.max(np.abs(rates), initial=0.0))
     sigmas = window_sigmas(problem, scale, spectra, counts, fastest)
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
