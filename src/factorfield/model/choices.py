@@ -14,8 +14,8 @@ can hold. So their defaults differ, and are given here in units of what they qua
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,18 @@ from factorfield.model.functions import coefficient_prior
 from factorfield.model.representation import Representation
 from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, largest, lasting_rates, over_domain, rates
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
+from factorfield.problem.noise import LogNormal
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
+if TYPE_CHECKING:
+    import sympy
+
 Array = NDArray[np.float64]
 # sizes
 SMALLEST_CONDITION = 1e-5  # of the field's scale: the least size of a condition that rounding leaves any meaning
+MATTERS = 0.1  # of its equation's largest term: from here the field's own value settles what it varies about
 # sigmas
 LABEL_NOISE = 0.01  # default sigma of a measurement, in units of the field's scale
 FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
@@ -65,39 +70,123 @@ OPEN = 1e3  # of what the equation settles: every window has its own, and togeth
 # -- how large things are: fields, conditions, the terms of an equation
 
 
-def field_scale(problem: Problem) -> float:
-    """The field's typical size: what the conditions say about it, else what sources and fluxes make of it, else 1."""
-    conditions = [s for s in problem.statements if s.kind != "equation"]
-    told = [s for s in conditions if any(not jet.orders for jet in s.relation.jets.values())]
-    for statements in (told, problem.statements):
-        largest = max((_told_size(problem, statement) for statement in statements), default=0.0)
-        if largest > 0.0 and np.isfinite(largest):
-            return largest
-    return 1.0
+@dataclass(frozen=True)
+class Sizes:
+    """How large things are: the fields' typical size, and the level that each of them varies about."""
+
+    scale: float
+    offsets: Mapping[str, float] = field(default_factory=dict)  # of fields that have one
+
+    @property
+    def magnitude(self) -> float:
+        """Of the largest numbers that occur: what rounding is relative to."""
+        return max([self.scale, *(abs(offset) for offset in self.offsets.values())])
 
 
-def condition_scale(problem: Problem, statement: Statement, scale: float) -> float:
+def field_scale(problem: Problem, offsets: Mapping[str, float] | None = None) -> float:
+    """The fields' typical size: what the conditions say about them beside their offsets, else what sources and fluxes
+    make of them, else the offsets' own, else 1."""
+    levels = offsets or {}
+    loaded = max((_told_size(problem, statement, levels) for statement in problem.statements), default=0.0)
+    return told_scale(problem, levels) or loaded or Sizes(0.0, levels).magnitude or 1.0
+
+
+def told_scale(problem: Problem, offsets: Mapping[str, float]) -> float:
+    """The size that conditions on the fields' values tell; 0 where all of them say the offsets."""
+    told = [s for s in problem.statements if s.kind != "equation" and _tells_values(s)]
+    return max((_told_size(problem, statement, offsets) for statement in told), default=0.0)
+
+
+def _tells_values(statement: Statement) -> bool:
+    return any(not jet.orders for jet in statement.relation.jets.values())
+
+
+def field_offsets(problem: Problem) -> dict[str, float]:
+    """The level that each field varies about, where only differences from it matter: an offset is no size.
+
+    A field may be shifted if every statement reads its value linearly and alone: that changes sources only. It varies
+    about what walls tell of its values, or else starts and measurements, on average; where terms in its value itself
+    matter in the equations, about the level at which constant fields obey them (of h*(u - 20), 20; of u'' = -u, 0).
+    """
+    movable = [name for name in problem.fields if all(_may_shift(s, name) for s in problem.statements)]
+    told = np.array([_told_mean(problem, name) for name in movable])
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    slopes, levels = np.zeros((len(equations), len(movable))), np.zeros(len(equations))
+    for row, statement in enumerate(equations):
+        size = natural_size(statement.relation, problem, 1.0)
+        own = {jet.field: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
+        at_zero = {symbol: 0 for symbol, jet in statement.relation.jets.items() if jet.field in problem.fields}
+        levels[row] = _mean(problem, statement.relation.expression.subs(at_zero)) / size
+        slopes[row] = [_mean(problem, own[name]) / size if name in own else 0.0 for name in movable]
+    settled = np.linalg.pinv(slopes, rcond=0.0 if not np.any(slopes) else MATTERS / np.linalg.norm(slopes, 2))
+    found = told - settled @ (levels + slopes @ told)
+    return {name: float(offset) for name, offset in zip(movable, found, strict=True) if offset}
+
+
+def _may_shift(statement: Statement, name: str) -> bool:
+    """Is a field's value read linearly, beside nothing that multiplies it?"""
+    relation = statement.relation
+    if statement.noise is not None and statement.noise.name == LogNormal.name:
+        return False
+    fields = {symbol for symbol, jet in relation.jets.items() if jet.field not in relation.functions}
+    own = [slope for jet, slope in relation.jacobian.items() if jet.field == name and not jet.orders]
+    return all(not slope.free_symbols & fields for slope in own)
+
+
+def _told_mean(problem: Problem, name: str) -> float:
+    """The mean of the values that walls tell of a field, else starts and measurements, each once; 0 if none does."""
+    means: dict[bool, list[float]] = {True: [], False: []}
+    for statement in problem.statements:
+        relation = statement.relation
+        own = [slope for jet, slope in relation.jacobian.items() if not jet.orders]
+        share = sum(weight for _, weight in statement.stencil) if statement.stencil else 1.0
+        if statement.kind == "equation" or relation.fields != (name,) or not own or abs(share) < 0.5:
+            continue
+        points = _where(problem, statement)
+        slope = np.asarray(evaluate_coefficient(own[0], problem.typical_parameters, points), float)
+        with np.errstate(all="ignore"):
+            value = (statement.target - evaluate_at(relation, problem, points)) / slope
+        if np.any(np.isfinite(value)):
+            means[statement.kind == "boundary"].append(float(np.mean(value[np.isfinite(value)])))
+    return float(np.mean(means[True] or means[False] or [0.0]))
+
+
+def _mean(problem: Problem, coefficient: sympy.Expr) -> float:
+    values = over_domain(problem, coefficient)
+    return float(np.mean(np.nan_to_num(values)))
+
+
+def condition_scale(problem: Problem, statement: Statement, sizes: Sizes) -> float:
     """The size of what a condition on a face says, of the field where it says zero: one infected among millions."""
-    own = _told_size(problem, statement)
-    return max(own, SMALLEST_CONDITION * scale) if np.isfinite(own) and own > 0.0 else scale
+    own = _told_size(problem, statement, sizes.offsets)
+    return max(own, SMALLEST_CONDITION * sizes.scale) if own > 0.0 else sizes.scale
 
 
-def _told_size(problem: Problem, statement: Statement) -> float:
+def _told_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
     """The field's size by one statement alone; 0 where it tells none."""
     try:
-        return _source_size(problem, statement) / _response(problem, statement)
+        size = _source_size(problem, statement, offsets)
     except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value where the field vanishes
         return _size_of_inverse(statement)
+    own = [abs(offsets.get(jet.field, 0.0)) for jet in statement.relation.jets.values() if not jet.orders]
+    response = _response(problem, statement)
+    # a difference from the offset that is but rounding tells nothing
+    return size / response if np.isfinite(size) and size > 1e-12 * response * max(own, default=0.0) else 0.0
 
 
-def _source_size(problem: Problem, statement: Statement) -> float:
-    """The root mean square of what a statement says without the field: values, fluxes, sources."""
-    points = statement.points
-    if points is None:
-        face = statement.face or {}
-        axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
-        points = problem.domain.tensor(axes)
-    return float(np.sqrt(np.mean((statement.target - evaluate_at_zero(statement.relation, problem, points)) ** 2)))
+def _source_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
+    """The root mean square of what a statement says beside fields at their offsets: values, fluxes, sources."""
+    share = sum(weight for _, weight in statement.stencil) if statement.stencil else 1.0
+    said = evaluate_at(statement.relation, problem, _where(problem, statement), offsets)
+    return float(np.sqrt(np.mean((statement.target - share * said) ** 2)))
+
+
+def _where(problem: Problem, statement: Statement) -> Points:
+    if statement.points is not None:
+        return statement.points
+    face = statement.face or {}
+    axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
+    return problem.domain.tensor(axes)
 
 
 def _response(problem: Problem, statement: Statement) -> float:
@@ -123,10 +212,13 @@ def _size_of_inverse(statement: Statement) -> float:
     return max(sizes, default=0.0)
 
 
-def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Array | float:
-    """A relation where the field and the unknown coefficients' deviations vanish."""
-    values = {**{str(symbol): 0.0 for symbol in relation.jets}, **problem.typical_parameters}
-    return evaluate_coefficient(relation.expression, values, points)
+def evaluate_at(
+    relation: Relation, problem: Problem, points: Points, offsets: Mapping[str, float] | None = None
+) -> Array | float:
+    """A relation where fields are constant, at their offsets, and unknown coefficients at their means."""
+    levels = {str(symbol): (offsets or {}).get(jet.field, 0.0) for symbol, jet in relation.jets.items()}
+    flat = {str(symbol): 0.0 for symbol, jet in relation.jets.items() if jet.orders}
+    return evaluate_coefficient(relation.expression, {**levels, **flat, **problem.typical_parameters}, points)
 
 
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
@@ -174,49 +266,51 @@ def shown(problem: Problem, sigmas: Sequence[Sigma]) -> list[tuple[str, float]]:
     return [(s.name, sigma.typical) for s, sigma in zip(problem.statements, sigmas, strict=True)]
 
 
-def block_sigmas(problem: Problem, scale: float) -> tuple[Sigma, ...]:
+def block_sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
     """Of a model with one weight vector."""
-    return tuple(_block_sigma(problem, statement, scale) for statement in problem.statements)
+    return tuple(_block_sigma(problem, statement, sizes) for statement in problem.statements)
 
 
-def _block_sigma(problem: Problem, statement: Statement, scale: float) -> Sigma:
+def _block_sigma(problem: Problem, statement: Statement, sizes: Sizes) -> Sigma:
     if statement.sigma is not None:
         return Sigma(statement.sigma, "given")
     if statement.kind == "observation":
-        return Sigma(LABEL_NOISE * scale, "default")
+        return Sigma(LABEL_NOISE * sizes.scale, "default")
     if statement.kind == "equation":
-        terms = max(natural_size(statement.relation, problem, scale), _source_size(problem, statement))
+        source = _source_size(problem, statement, sizes.offsets)
+        terms = max(natural_size(statement.relation, problem, sizes.scale), source)
         return Sigma(BLOCK_RESIDUAL * terms, "default")
-    return Sigma(FACE_NOISE * _face_size(problem, statement, scale), "default")
+    return Sigma(FACE_NOISE * _face_size(problem, statement, sizes), "default")
 
 
-def _face_size(problem: Problem, statement: Statement, scale: float) -> float:
-    return natural_size(statement.relation, problem, condition_scale(problem, statement, scale))
+def _face_size(problem: Problem, statement: Statement, sizes: Sizes) -> float:
+    return natural_size(statement.relation, problem, condition_scale(problem, statement, sizes))
 
 
 def window_sigmas(
-    problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float
+    problem: Problem, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float
 ) -> tuple[Sigma, ...]:
     """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold."""
     # the least that rounding lets an equation meet
-    least = LEAST_RESIDUAL * scale * max(fastest, 1.0 / problem.domain[TIME].length)
+    least = LEAST_RESIDUAL * sizes.magnitude * max(fastest, 1.0 / problem.domain[TIME].length)
     found = []
     for statement in problem.statements:
         if statement.kind == "equation":
-            found.append(_window_residual(problem, statement, scale, least))
+            found.append(_window_residual(problem, statement, sizes, least))
         elif statement.kind == "observation":
-            found.append(_label_sigma(problem, statement, scale, spectra, modes))
+            found.append(_label_sigma(problem, statement, sizes, spectra, modes))
         elif statement.sigma is not None:
             found.append(Sigma(statement.sigma, "given"))
         else:
             share = FACE_NOISE if TIME in (statement.face or {}) else WALL_NOISE
-            found.append(Sigma(share * _face_size(problem, statement, scale), "default"))
+            rounding = LEAST_RESIDUAL * natural_size(statement.relation, problem, sizes.magnitude)
+            found.append(Sigma(max(share * _face_size(problem, statement, sizes), rounding), "default"))
     return tuple(found)
 
 
-def _window_residual(problem: Problem, statement: Statement, scale: float, least: float) -> Sigma:
+def _window_residual(problem: Problem, statement: Statement, sizes: Sizes, least: float) -> Sigma:
     if statement.sigma is None:
-        return Sigma(max(WINDOW_RESIDUAL * scale / problem.domain[TIME].length, 10.0 * least), "default")
+        return Sigma(max(WINDOW_RESIDUAL * sizes.scale / problem.domain[TIME].length, 10.0 * least), "default")
     if np.max(statement.sigma) < least:
         received, remedy = f"{float(np.max(statement.sigma)):.2g}", f"Equation(..., sigma={100 * least:.1g})"
         raise expected(f"sigma of the equation of at least {least:.2g}: rounding is larger", received, remedy)
@@ -224,7 +318,7 @@ def _window_residual(problem: Problem, statement: Statement, scale: float, least
 
 
 def _label_sigma(
-    problem: Problem, statement: Statement, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
+    problem: Problem, statement: Statement, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
 ) -> Sigma:
     given = statement.sigma
     one = len(statement.relation.jets) == 1 and not statement.jet.orders
@@ -238,8 +332,8 @@ def _label_sigma(
     if given is not None:
         return Sigma(given, "given")
     if len(statement.target) >= FEWEST_LABELS:
-        return Sigma(FIRST_NOISE * scale, "estimated", is_open=True)
-    return Sigma(LABEL_NOISE * scale, "default")
+        return Sigma(FIRST_NOISE * sizes.scale, "estimated", is_open=True)
+    return Sigma(LABEL_NOISE * sizes.scale, "default")
 
 
 # -- modes of one block
@@ -417,10 +511,11 @@ def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
 # -- priors of the weights; coefficients have the prior they were given
 
 
-def block_prior(problem: Problem, representation: Representation, scale: float, activation: Activation) -> Diagonal:
-    """Every field weight N(0, s^2), s the pre-activation that gives the field's scale; coefficients as stated."""
+def block_prior(problem: Problem, representation: Representation, sizes: Sizes, activation: Activation) -> Diagonal:
+    """Every field weight N(0, s^2), s the pre-activation that gives the field's scale, the constant one about the
+    field's offset; coefficients as stated."""
     mean, variance = np.zeros(representation.size), np.empty(representation.size)
-    reach = float(abs(activation.inverse(scale)))
+    reach = float(abs(activation.inverse(sizes.scale)))
     for name, form in representation.forms.items():
         for latent in form.latents:
             block = representation.latents[latent].block
@@ -428,15 +523,16 @@ def block_prior(problem: Problem, representation: Representation, scale: float, 
                 mean[block], variance[block] = coefficient_prior(problem, name)
             else:
                 variance[block] = reach**2
+                mean[block.start] = sizes.offsets.get(name, 0.0)  # the first feature of every family is 1
     return Diagonal.from_moments(mean, variance)
 
 
 def window_prior(
-    problem: Problem, representation: Representation, scale: float, activation: Activation,
+    problem: Problem, representation: Representation, sizes: Sizes, activation: Activation,
     spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
 ) -> Diagonal:  # fmt: skip
     """Means and sds of a window's weights: the spectrum at the start, broad for what the equation settles."""
-    reach = float(abs(activation.inverse(scale)))
+    reach = float(abs(activation.inverse(sizes.scale)))
     mean, sd = np.zeros(representation.size), np.full(representation.size, OPEN * reach)
     horizon = problem.domain[TIME].length
     for name, form in representation.forms.items():
@@ -449,6 +545,7 @@ def window_prior(
             family = latent.basis.families[TIME]
             assert isinstance(family, Departure)
             across = latent.basis.size // family.size
+            mean[latent.block.start] = sizes.offsets.get(name, 0.0)  # the first feature of every family is 1
             sd[latent.block.start : latent.block.start + across] = BROAD * reach
             if name in spectra and activation.name == "identity":
                 count = modes[problem.domain.space[0]]

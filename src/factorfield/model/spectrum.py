@@ -242,8 +242,8 @@ class Tail:
         return grown @ (size * self.variance)
 
 
-def spectra_of(problem: Problem) -> dict[str, Spectrum]:
-    """The spectrum of each field whose values are observed at the start, along the one periodic axis."""
+def spectra_of(problem: Problem, offsets: Mapping[str, float]) -> dict[str, Spectrum]:
+    """The spectrum of each field whose values are observed at the start, along the one periodic axis, about offsets."""
     space = problem.domain.space
     found: dict[str, Spectrum] = {}
     if len(space) != 1 or not isinstance(problem.domain[space[0]], Periodic):
@@ -258,7 +258,8 @@ def spectra_of(problem: Problem) -> dict[str, Spectrum]:
         if np.ptp(s.points[space[0]]) == 0.0:
             continue
         sigma = None if s.sigma is None else float(np.sqrt(np.mean(np.square(s.sigma))))
-        found[jet.field] = fit(s.points[space[0]], s.target, axis.lower, axis.length, sigma)
+        values = s.target - offsets.get(jet.field, 0.0)
+        found[jet.field] = fit(s.points[space[0]], values, axis.lower, axis.length, sigma)
     return found
 
 
