@@ -87,8 +87,12 @@ def field_scale(problem: Problem, offsets: Mapping[str, float] | None = None) ->
     """The fields' typical size: what the conditions say about them beside their offsets, else what sources and fluxes
     make of them, else the offsets' own, else 1."""
     levels = offsets or {}
-    loaded = max((_told_size(problem, statement, levels) for statement in problem.statements), default=0.0)
-    return told_scale(problem, levels) or loaded or Sizes(0.0, levels).magnitude or 1.0
+    return told_scale(problem, levels) or loaded_scale(problem, levels) or Sizes(0.0, levels).magnitude or 1.0
+
+
+def loaded_scale(problem: Problem, offsets: Mapping[str, float]) -> float:
+    """The largest size that any statement's values, sources or fluxes could make of a field, by its largest term."""
+    return max((_told_size(problem, statement, offsets) for statement in problem.statements), default=0.0)
 
 
 def told_scale(problem: Problem, offsets: Mapping[str, float]) -> float:
