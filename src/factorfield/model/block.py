@@ -67,7 +67,7 @@ def block_model(
     automatic = tuple(sorted(set(chosen) - set(given))) if ansatz.name == "identity" else ()
     settings = {
         "model": "default", "modes": chosen, "automatic": list(automatic), "collocation": points, "scale": sizes.scale,
-        "offset": dict(sizes.offsets), "activation": ansatz.name, "sigma": shown(problem, sigmas),
+        "offset": sizes.shown, "activation": ansatz.name, "sigma": shown(problem, sigmas),
     }  # fmt: skip
     model = BlockModel(
         problem=problem, representation=representation, prior=block_prior(problem, representation, sizes, ansatz),

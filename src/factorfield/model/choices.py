@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 # sizes
 SMALLEST_CONDITION = 1e-5  # of the field's scale: the least size of a condition that rounding leaves any meaning
+SMALLEST_DIFFERENCE = 0.1  # the same of a condition that tells a difference from an offset
+ROUNDING = 1e-9  # of the field's scale: an offset below is none
 MATTERS = 0.1  # of its equation's largest term: from here the field's own value settles what it varies about
 # sigmas
 LABEL_NOISE = 0.01  # default sigma of a measurement, in units of the field's scale
@@ -75,7 +77,12 @@ class Sizes:
     """How large things are: the fields' typical size, and the level that each of them varies about."""
 
     scale: float
-    offsets: Mapping[str, float] = field(default_factory=dict)  # of fields that have one
+    offsets: Mapping[str, float] = field(default_factory=dict)  # of fields that may be shifted
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """For settings: the offsets that there are."""
+        return {name: offset for name, offset in self.offsets.items() if offset}
 
     @property
     def magnitude(self) -> float:
@@ -123,8 +130,9 @@ def field_offsets(problem: Problem) -> dict[str, float]:
         levels[row] = _mean(problem, statement.relation.expression.subs(at_zero)) / size
         slopes[row] = [_mean(problem, own[name]) / size if name in own else 0.0 for name in movable]
     settled = np.linalg.pinv(slopes, rcond=0.0 if not np.any(slopes) else MATTERS / np.linalg.norm(slopes, 2))
-    found = told - settled @ (levels + slopes @ told)
-    return {name: float(offset) for name, offset in zip(movable, found, strict=True) if offset}
+    found = dict(zip(movable, map(float, told - settled @ (levels + slopes @ told)), strict=True))
+    size = max(told_scale(problem, found), loaded_scale(problem, found))
+    return {name: 0.0 if abs(offset) < ROUNDING * size else offset for name, offset in found.items()}
 
 
 def _may_shift(statement: Statement, name: str) -> bool:
@@ -163,7 +171,10 @@ def _mean(problem: Problem, coefficient: sympy.Expr) -> float:
 def condition_scale(problem: Problem, statement: Statement, sizes: Sizes) -> float:
     """The size of what a condition on a face says, of the field where it says zero: one infected among millions."""
     own = _told_size(problem, statement, sizes.offsets)
-    return max(own, SMALLEST_CONDITION * sizes.scale) if own > 0.0 else sizes.scale
+    # beside an offset, a small difference is chance
+    chance = any(jet.field in sizes.offsets and not jet.orders for jet in statement.relation.jets.values())
+    least = SMALLEST_DIFFERENCE if chance else SMALLEST_CONDITION
+    return max(own, least * sizes.scale) if own > 0.0 else sizes.scale
 
 
 def _told_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:

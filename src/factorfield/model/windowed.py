@@ -83,7 +83,7 @@ def window_model(
         sigmas, held, corners = softened(problem, sigmas, points, families)
     tails = tails_of(problem, spectra, counts, ansatz)
     settings = {
-        "model": "chain", "modes": counts, "degree": degree, "scale": scale, "offset": dict(sizes.offsets),
+        "model": "chain", "modes": counts, "degree": degree, "scale": scale, "offset": sizes.shown,
         "activation": ansatz.name, "sigma": shown(problem, sigmas),
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
