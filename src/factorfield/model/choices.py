@@ -264,6 +264,12 @@ class Sigma:
     def typical(self) -> float:
         return float(np.sqrt(np.mean(np.square(self.value))))
 
+    @property
+    def stated(self) -> float:
+        """What was given or chosen; what a basis cannot follow is no part of it."""
+        own = self.value if self.noise is None or self.origin == "estimated" else self.noise
+        return float(np.sqrt(np.mean(np.square(own))))
+
 
 def observation_noise(problem: Problem, sigmas: Sequence[Sigma]) -> dict[str, float]:
     """What one more measurement of a field would add: the root mean square of all its direct measurements' noise."""
@@ -278,7 +284,7 @@ def observation_noise(problem: Problem, sigmas: Sequence[Sigma]) -> dict[str, fl
 
 def shown(problem: Problem, sigmas: Sequence[Sigma]) -> list[tuple[str, float]]:
     """For settings: every statement with its sigma."""
-    return [(s.name, sigma.typical) for s, sigma in zip(problem.statements, sigmas, strict=True)]
+    return [(s.name, sigma.stated) for s, sigma in zip(problem.statements, sigmas, strict=True)]
 
 
 def block_sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
