@@ -78,6 +78,12 @@ class Sizes:
 
     scale: float
     offsets: Mapping[str, float] = field(default_factory=dict)  # of fields that may be shifted
+    loaded: float = 0.0  # what loads could make of a field whose values nothing tells, unknown coefficients and all
+
+    @property
+    def reach(self) -> float:
+        """For priors."""
+        return max(self.scale, self.loaded)
 
     @property
     def shown(self) -> dict[str, float]:
@@ -116,11 +122,14 @@ def field_offsets(problem: Problem) -> dict[str, float]:
     """The level that each field varies about, where only differences from it matter: an offset is no size.
 
     A field may be shifted if every statement reads its value linearly and alone: that changes sources only. It varies
-    about what walls tell of its values, or else starts and measurements, on average; where terms in its value itself
-    matter in the equations, about the level at which constant fields obey them (of h*(u - 20), 20; of u'' = -u, 0).
+    about what walls tell of its values, on average. Without such walls, where terms in its value itself matter in the
+    equations, about the level at which constant fields obey them (of h*(u - 20), 20; of u'' = -u, 0); else about what
+    starts and measurements tell.
     """
     movable = [name for name in problem.fields if all(_may_shift(s, name) for s in problem.statements)]
-    told = np.array([_told_mean(problem, name) for name in movable])
+    walls = [_told_mean(problem, name, walls=True) for name in movable]
+    told = np.array([_told_mean(problem, n) or 0.0 if w is None else w for n, w in zip(movable, walls, strict=True)])
+    free = np.array([wall is None for wall in walls], bool)
     equations = [s for s in problem.statements if s.kind == "equation"]
     slopes, levels = np.zeros((len(equations), len(movable))), np.zeros(len(equations))
     for row, statement in enumerate(equations):
@@ -129,8 +138,11 @@ def field_offsets(problem: Problem) -> dict[str, float]:
         at_zero = {symbol: 0 for symbol, jet in statement.relation.jets.items() if jet.field in problem.fields}
         levels[row] = _mean(problem, statement.relation.expression.subs(at_zero)) / size
         slopes[row] = [_mean(problem, own[name]) / size if name in own else 0.0 for name in movable]
-    settled = np.linalg.pinv(slopes, rcond=0.0 if not np.any(slopes) else MATTERS / np.linalg.norm(slopes, 2))
-    found = dict(zip(movable, map(float, told - settled @ (levels + slopes @ told)), strict=True))
+    own_terms = slopes[:, free]
+    if np.any(own_terms):
+        settled = np.linalg.pinv(own_terms, rcond=MATTERS / np.linalg.norm(own_terms, 2))
+        told[free] -= settled @ (levels + slopes @ told)
+    found = dict(zip(movable, map(float, told), strict=True))
     size = max(told_scale(problem, found), loaded_scale(problem, found))
     return {name: 0.0 if abs(offset) < ROUNDING * size else offset for name, offset in found.items()}
 
@@ -145,22 +157,21 @@ def _may_shift(statement: Statement, name: str) -> bool:
     return all(not slope.free_symbols & fields for slope in own)
 
 
-def _told_mean(problem: Problem, name: str) -> float:
-    """The mean of the values that walls tell of a field, else starts and measurements, each once; 0 if none does."""
-    means: dict[bool, list[float]] = {True: [], False: []}
+def _told_mean(problem: Problem, name: str, walls: bool = False) -> float | None:
+    """The mean of the values that walls, or other conditions, tell of a field, each once; None if none does."""
+    means = []
     for statement in problem.statements:
         relation = statement.relation
         own = [slope for jet, slope in relation.jacobian.items() if not jet.orders]
-        share = sum(weight for _, weight in statement.stencil) if statement.stencil else 1.0
-        if statement.kind == "equation" or relation.fields != (name,) or not own or abs(share) < 0.5:
+        kinds = ("boundary",) if walls else ("initial", "observation")
+        if statement.kind not in kinds or relation.fields != (name,) or not own or not _share(statement):
             continue
         points = _where(problem, statement)
         slope = np.asarray(evaluate_coefficient(own[0], problem.typical_parameters, points), float)
         with np.errstate(all="ignore"):
             value = (statement.target - evaluate_at(relation, problem, points)) / slope
-        if np.any(np.isfinite(value)):
-            means[statement.kind == "boundary"].append(float(np.mean(value[np.isfinite(value)])))
-    return float(np.mean(means[True] or means[False] or [0.0]))
+        means += [float(np.mean(value[np.isfinite(value)]))] if np.any(np.isfinite(value)) else []
+    return float(np.mean(means)) if means else None
 
 
 def _mean(problem: Problem, coefficient: sympy.Expr) -> float:
@@ -191,9 +202,14 @@ def _told_size(problem: Problem, statement: Statement, offsets: Mapping[str, flo
 
 def _source_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
     """The root mean square of what a statement says beside fields at their offsets: values, fluxes, sources."""
-    share = sum(weight for _, weight in statement.stencil) if statement.stencil else 1.0
     said = evaluate_at(statement.relation, problem, _where(problem, statement), offsets)
-    return float(np.sqrt(np.mean((statement.target - share * said) ** 2)))
+    return float(np.sqrt(np.mean((statement.target - _share(statement) * said) ** 2)))
+
+
+def _share(statement: Statement) -> float:
+    """Of a constant, in what a statement reads: 1, and 0 in a difference of two places."""
+    total = sum(weight for _, weight in statement.stencil) if statement.stencil else 1.0
+    return total if abs(total) > ROUNDING else 0.0
 
 
 def _where(problem: Problem, statement: Statement) -> Points:
@@ -536,7 +552,7 @@ def block_prior(problem: Problem, representation: Representation, sizes: Sizes, 
     """Every field weight N(0, s^2), s the pre-activation that gives the field's scale, the constant one about the
     field's offset; coefficients as stated."""
     mean, variance = np.zeros(representation.size), np.empty(representation.size)
-    reach = float(abs(activation.inverse(sizes.scale)))
+    reach = float(abs(activation.inverse(sizes.reach)))
     for name, form in representation.forms.items():
         for latent in form.latents:
             block = representation.latents[latent].block
@@ -553,7 +569,7 @@ def window_prior(
     spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
 ) -> Diagonal:  # fmt: skip
     """Means and sds of a window's weights: the spectrum at the start, broad for what the equation settles."""
-    reach = float(abs(activation.inverse(sizes.scale)))
+    reach = float(abs(activation.inverse(sizes.reach)))
     mean, sd = np.zeros(representation.size), np.full(representation.size, OPEN * reach)
     horizon = problem.domain[TIME].length
     for name, form in representation.forms.items():

@@ -45,7 +45,7 @@ def sizes_of(problem: Problem, activation: Activation) -> Sizes:
     if any(not statement.relation.is_linear for statement in problem.statements):
         solved = min(solved, loaded)  # a linearisation may be anything
     if solved > BEYOND * told:
-        return Sizes(solved, offsets)
+        return Sizes(solved, offsets, loaded)
     return Sizes(told or field_scale(problem, offsets), offsets)
 
 
