@@ -9,6 +9,9 @@ can hold. So their defaults differ, and are given here in units of what they qua
     | start (initial)      | 1e-4 of its size                   | 1e-4 of its size                             |
     | wall (boundary)      | 1e-4 of its size                   | 1e-9 of its size: it holds                   |
     | measurement          | 1e-2 of the field                  | estimated from eight values on, else 1e-2    |
+
+The size of a field is that of its variation about its offset (`field_offsets`), told by conditions or by a first solve
+(sizes.py); that of a term is its largest anywhere in the domain, sources included. A sigma that was given stays.
 """
 
 from __future__ import annotations
