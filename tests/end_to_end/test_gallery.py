@@ -11,8 +11,8 @@ import factorfield as ff
 CASES = [
     ("wave", 1e-6, 6e-5),
     ("klein-gordon", 1e-6, 2e-5),
-    ("poisson", 1e-6, 8e-4),
-    ("poisson-2d", 1e-6, 5e-4),
+    ("poisson", 1e-6, 2e-4),
+    ("poisson-2d", 1e-6, 6e-5),
     ("helmholtz-2d", 1e-4, 9e-4),
     ("lotka-volterra", 1e-6, 9e-5),
     ("burgers", 1e-5, 2e-5),
@@ -49,7 +49,7 @@ def test_intervals_from_noisy_data_cover_the_truth(name: str) -> None:
 @pytest.mark.parametrize("name", ["poisson", "poisson-2d"])
 def test_noisy_measurements_do_not_disturb_what_the_equation_settles(name: str) -> None:
     noisy = scored(ff.problems.get(name, noise=0.02, seed=3))
-    assert noisy["relative_l2"] < 1e-5 and noisy["coverage90"] > 0.9 and noisy["relative_std"] < 2e-4
+    assert noisy["relative_l2"] < 3e-5 and noisy["coverage90"] > 0.9 and noisy["relative_std"] < 3e-4
 
 
 def test_intervals_of_noisy_populations_cover_over_draws() -> None:

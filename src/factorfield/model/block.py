@@ -17,13 +17,13 @@ from factorfield.model.choices import (
     block_sigmas,
     check_orders,
     checked_counts,
-    field_scale,
     shown,
 )
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import BlockModel, check_memory
 from factorfield.model.representation import Representation, field_form
+from factorfield.model.sizes import sizes_of
 from factorfield.problem.domain import Interval, Points
 from factorfield.problem.problem import Problem
 from factorfield.problem.statement import Statement
@@ -44,38 +44,38 @@ def block_model(
     `modes` gives frequencies (periodic axes) or polynomial degrees (intervals); axes left out are chosen from
     the data and the equation's linear part. `collocation` gives points per axis.
     """
-    scale = field_scale(problem)
+    ansatz = activation or Identity()
+    sizes = sizes_of(problem, ansatz)
     given = checked_counts(modes, problem, "modes")
     chosen, advice = block_modes(problem, given)
     intervals = {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)}
     check_orders(problem.statements, intervals)
     families = {name: family_for(problem.domain[name], chosen[name]) for name in problem.domain.names}
-    sizes = {name: family.size for name, family in families.items()}
+    counts = {name: family.size for name, family in families.items()}
     asked = checked_counts(collocation, problem, "collocation")
-    points = {**{name: 2 * n for name, n in sizes.items()}, **asked}
-    ansatz = activation or Identity()
+    points = {**{name: 2 * n for name, n in counts.items()}, **asked}
     basis = Tensor(families)
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
     representation = Representation.build(parts + coefficient_parts(problem))
     everywhere = int(np.prod([points[name] for name in problem.domain.names]))
     observed = sum(len(s.target) for s in problem.statements if s.points is not None)
     check_memory(representation.size, everywhere * len(problem.equations) + observed)
-    sigmas = block_sigmas(problem, scale)
+    sigmas = block_sigmas(problem, sizes)
     groups = tuple(
         _statement_group(problem, representation, statement, points, sigma)
         for statement, sigma in zip(problem.statements, sigmas, strict=True)
     )
     automatic = tuple(sorted(set(chosen) - set(given))) if ansatz.name == "identity" else ()
     settings = {
-        "model": "default", "modes": chosen, "automatic": list(automatic), "collocation": points, "scale": scale,
-        "activation": ansatz.name, "sigma": shown(problem, sigmas),
+        "model": "default", "modes": chosen, "automatic": list(automatic), "collocation": points, "scale": sizes.scale,
+        "offset": sizes.shown, "activation": ansatz.name, "sigma": shown(problem, sigmas),
     }  # fmt: skip
     model = BlockModel(
-        problem=problem, representation=representation, prior=block_prior(problem, representation, scale, ansatz),
-        sigmas=sigmas, modes=chosen, scale=scale, settings=settings, advice=advice, groups=groups, automatic=automatic,
-        collocation=asked,
+        problem=problem, representation=representation, prior=block_prior(problem, representation, sizes, ansatz),
+        sigmas=sigmas, modes=chosen, scale=sizes.scale, settings=settings, advice=advice, groups=groups,
+        automatic=automatic, collocation=asked,
     )  # fmt: skip
-    check_collocation(model, {name: n for name, n in points.items() if n < sizes[name]})
+    check_collocation(model, {name: n for name, n in points.items() if n < counts[name]})
     return model
 
 

@@ -13,13 +13,16 @@ can hold. So their defaults differ, and are given here in units of what they qua
     | start (initial)      | 1e-4 of its size                   | 1e-4 of its size                             |
     | wall (boundary)      | 1e-4 of its size                   | 1e-9 of its size: it holds                   |
     | measurement          | 1e-2 of the field                  | estimated from eight values on, else 1e-2    |
+
+The size of a field is that of its variation about its offset (`field_offsets`), told by conditions or by a first solve
+(sizes.py); that of a term is its largest anywhere in the domain, sources included. A sigma that was given stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +34,30 @@ from factorfield.model.activation import Activation
 from factorfield.model.basis import Departure, Fourier, family_for
 from factorfield.model.functions import coefficient_prior
 from factorfield.model.representation import Representation
-from factorfield.model.spectrum import FEWEST_LABELS, MOST_FREQUENCIES, Spectrum, rates
+from factorfield.model.spectrum import (
+    FEWEST_LABELS,
+    MOST_FREQUENCIES,
+    Spectrum,
+    largest,
+    lasting_rates,
+    over_domain,
+    rates,
+)
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
+from factorfield.problem.noise import LogNormal
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
+if TYPE_CHECKING:
+    import sympy
+
 Array = NDArray[np.float64]
 # sizes
 SMALLEST_CONDITION = 1e-5  # of the field's scale: the least size of a condition that rounding leaves any meaning
+SMALLEST_DIFFERENCE = 0.1  # the same of a condition that tells a difference from an offset
+ROUNDING = 1e-9  # of the field's scale: an offset below is none
+MATTERS = 0.1  # of its equation's largest term: from here the field's own value settles what it varies about
 # sigmas
 LABEL_NOISE = 0.01  # default sigma of a measurement, in units of the field's scale
 FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
@@ -68,34 +86,152 @@ OPEN = 1e3  # of what the equation settles: every window has its own, and togeth
 # -- how large things are: fields, conditions, the terms of an equation
 
 
-def field_scale(problem: Problem) -> float:
-    """The field's typical size: what the conditions say about it, else what sources and fluxes make of it, else 1."""
-    conditions = [s for s in problem.statements if s.kind != "equation"]
-    told = [s for s in conditions if any(not jet.orders for jet in s.relation.jets.values())]
-    for statements in (told, problem.statements):
-        largest = max((_told_size(problem, statement) for statement in statements), default=0.0)
-        if largest > 0.0 and np.isfinite(largest):
-            return largest
-    return 1.0
+@dataclass(frozen=True)
+class Sizes:
+    """How large things are: the fields' typical size, and the level that each of them varies about."""
+
+    scale: float
+    offsets: Mapping[str, float] = field(default_factory=dict)  # of fields that may be shifted
+    loaded: float = 0.0  # what loads could make of a field whose values nothing tells, unknown coefficients and all
+
+    @property
+    def reach(self) -> float:
+        """For priors."""
+        return max(self.scale, self.loaded)
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """For settings: the offsets that there are."""
+        return {name: offset for name, offset in self.offsets.items() if offset}
+
+    @property
+    def magnitude(self) -> float:
+        """Of the largest numbers that occur: what rounding is relative to."""
+        return max([self.scale, *(abs(offset) for offset in self.offsets.values())])
 
 
-def condition_scale(problem: Problem, statement: Statement, scale: float) -> float:
+def field_scale(problem: Problem, offsets: Mapping[str, float] | None = None) -> float:
+    """The fields' typical size: what the conditions say about them beside their offsets, else what sources and fluxes
+    make of them, else the offsets' own, else 1."""
+    levels = offsets or {}
+    return told_scale(problem, levels) or loaded_scale(problem, levels) or Sizes(0.0, levels).magnitude or 1.0
+
+
+def loaded_scale(problem: Problem, offsets: Mapping[str, float]) -> float:
+    """The largest size that any statement's values, sources or fluxes could make of a field, by its largest term."""
+    return max((_told_size(problem, statement, offsets) for statement in problem.statements), default=0.0)
+
+
+def told_scale(problem: Problem, offsets: Mapping[str, float]) -> float:
+    """The size that conditions on the fields' values tell; 0 where all of them say the offsets."""
+    told = [s for s in problem.statements if s.kind != "equation" and _tells_values(s)]
+    return max((_told_size(problem, statement, offsets) for statement in told), default=0.0)
+
+
+def _tells_values(statement: Statement) -> bool:
+    return any(not jet.orders for jet in statement.relation.jets.values())
+
+
+def field_offsets(problem: Problem) -> dict[str, float]:
+    """The level that each field varies about, where only differences from it matter: an offset is no size.
+
+    A field may be shifted if every statement reads its value linearly and alone: that changes sources only. It varies
+    about what walls tell of its values, on average. Without such walls, where terms in its value itself matter in the
+    equations, about the level at which constant fields obey them (of h*(u - 20), 20; of u'' = -u, 0); else about what
+    starts and measurements tell.
+    """
+    movable = [name for name in problem.fields if all(_may_shift(s, name) for s in problem.statements)]
+    walls = [_told_mean(problem, name, walls=True) for name in movable]
+    told = np.array([_told_mean(problem, n) or 0.0 if w is None else w for n, w in zip(movable, walls, strict=True)])
+    free = np.array([wall is None for wall in walls], bool)
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    slopes, levels = np.zeros((len(equations), len(movable))), np.zeros(len(equations))
+    for row, statement in enumerate(equations):
+        size = natural_size(statement.relation, problem, 1.0)
+        own = {jet.field: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
+        at_zero = {symbol: 0 for symbol, jet in statement.relation.jets.items() if jet.field in problem.fields}
+        levels[row] = _mean(problem, statement.relation.expression.subs(at_zero)) / size
+        slopes[row] = [_mean(problem, own[name]) / size if name in own else 0.0 for name in movable]
+    own_terms = slopes[:, free]
+    if np.any(own_terms):
+        settled = np.linalg.pinv(own_terms, rcond=MATTERS / np.linalg.norm(own_terms, 2))
+        told[free] -= settled @ (levels + slopes @ told)
+    found = dict(zip(movable, map(float, told), strict=True))
+    size = max(told_scale(problem, found), loaded_scale(problem, found))
+    return {name: 0.0 if abs(offset) < ROUNDING * size else offset for name, offset in found.items()}
+
+
+def _may_shift(statement: Statement, name: str) -> bool:
+    """Is a field's value read linearly, beside nothing that multiplies it?"""
+    relation = statement.relation
+    if statement.noise is not None and statement.noise.name == LogNormal.name:
+        return False
+    fields = {symbol for symbol, jet in relation.jets.items() if jet.field not in relation.functions}
+    own = [slope for jet, slope in relation.jacobian.items() if jet.field == name and not jet.orders]
+    return all(not slope.free_symbols & fields for slope in own)
+
+
+def _told_mean(problem: Problem, name: str, walls: bool = False) -> float | None:
+    """The mean of the values that walls, or other conditions, tell of a field, each once; None if none does."""
+    means = []
+    for statement in problem.statements:
+        relation = statement.relation
+        own = [slope for jet, slope in relation.jacobian.items() if not jet.orders]
+        kinds = ("boundary",) if walls else ("initial", "observation")
+        if statement.kind not in kinds or relation.fields != (name,) or not own or not _share(statement):
+            continue
+        points = _where(problem, statement)
+        slope = np.asarray(evaluate_coefficient(own[0], problem.typical_parameters, points), float)
+        with np.errstate(all="ignore"):
+            value = (statement.target - evaluate_at(relation, problem, points)) / slope
+        means += [float(np.mean(value[np.isfinite(value)]))] if np.any(np.isfinite(value)) else []
+    return float(np.mean(means)) if means else None
+
+
+def _mean(problem: Problem, coefficient: sympy.Expr) -> float:
+    values = over_domain(problem, coefficient)
+    return float(np.mean(np.nan_to_num(values)))
+
+
+def condition_scale(problem: Problem, statement: Statement, sizes: Sizes) -> float:
     """The size of what a condition on a face says, of the field where it says zero: one infected among millions."""
-    own = _told_size(problem, statement)
-    return max(own, SMALLEST_CONDITION * scale) if np.isfinite(own) and own > 0.0 else scale
+    own = _told_size(problem, statement, sizes.offsets)
+    # beside an offset, a small difference is chance
+    chance = any(jet.field in sizes.offsets and not jet.orders for jet in statement.relation.jets.values())
+    least = SMALLEST_DIFFERENCE if chance else SMALLEST_CONDITION
+    return max(own, least * sizes.scale) if own > 0.0 else sizes.scale
 
 
-def _told_size(problem: Problem, statement: Statement) -> float:
-    points = statement.points
-    if points is None:
-        face = statement.face or {}
-        axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
-        points = problem.domain.tensor(axes)
+def _told_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
+    """The field's size by one statement alone; 0 where it tells none."""
     try:
-        offset = evaluate_at_zero(statement.relation, problem, points)
-    except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value there
+        size = _source_size(problem, statement, offsets)
+    except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value where the field vanishes
         return _size_of_inverse(statement)
-    return float(np.sqrt(np.mean((statement.target - offset) ** 2))) / _response(problem, statement)
+    own = [abs(offsets.get(jet.field, 0.0)) for jet in statement.relation.jets.values() if not jet.orders]
+    response = _response(problem, statement)
+    # a difference from the offset that is but rounding tells nothing
+    return size / response if np.isfinite(size) and size > 1e-12 * response * max(own, default=0.0) else 0.0
+
+
+def _source_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
+    """The root mean square of what a statement says beside fields at their offsets: values, fluxes, sources."""
+    said = evaluate_at(statement.relation, problem, _where(problem, statement), offsets)
+    return float(np.sqrt(np.mean((statement.target - _share(statement) * said) ** 2)))
+
+
+def _share(statement: Statement) -> float:
+    """Of a constant, in what a statement reads: 1, and 0 in a difference of two places."""
+    total = sum(weight for _, weight in statement.stencil) if statement.stencil else 1.0
+    return total if abs(total) > ROUNDING else 0.0
+
+
+def _where(problem: Problem, statement: Statement) -> Points:
+    if statement.points is not None:
+        return statement.points
+    face = statement.face or {}
+    axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
+    return problem.domain.tensor(axes)
 
 
 def _response(problem: Problem, statement: Statement) -> float:
@@ -104,11 +240,7 @@ def _response(problem: Problem, statement: Statement) -> float:
     own = {jet: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
     if statement.kind == "equation" or not own:
         return natural_size(statement.relation, problem, 1.0)
-    sizes = [
-        np.max(np.abs(evaluate_coefficient(c, problem.typical_parameters, problem.domain.centre))) for c in own.values()
-    ]
-    largest = float(max(sizes))
-    return largest if np.isfinite(largest) and largest > 0.0 else 1.0
+    return max(largest(over_domain(problem, c)) for c in own.values()) or 1.0
 
 
 def _size_of_inverse(statement: Statement) -> float:
@@ -125,22 +257,24 @@ def _size_of_inverse(statement: Statement) -> float:
     return max(sizes, default=0.0)
 
 
-def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Array | float:
-    """A relation where the field and the unknown coefficients' deviations vanish."""
-    values = {**{str(symbol): 0.0 for symbol in relation.jets}, **problem.typical_parameters}
-    return evaluate_coefficient(relation.expression, values, points)
+def evaluate_at(
+    relation: Relation, problem: Problem, points: Points, offsets: Mapping[str, float] | None = None
+) -> Array | float:
+    """A relation where fields are constant, at their offsets, and unknown coefficients at their means."""
+    levels = {str(symbol): (offsets or {}).get(jet.field, 0.0) for symbol, jet in relation.jets.items()}
+    flat = {str(symbol): 0.0 for symbol, jet in relation.jets.items() if jet.orders}
+    return evaluate_coefficient(relation.expression, {**levels, **flat, **problem.typical_parameters}, points)
 
 
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
-    """The size of the equation's largest linear term for a field of size `scale` varying over the whole domain."""
-    centre, sizes = problem.domain.centre, []
+    """The size of the largest linear term, anywhere, for a field of size `scale` varying over the whole domain."""
+    sizes = []
     for jet, coefficient in relation.linear_part.items():
-        size = float(np.max(np.abs(evaluate_coefficient(coefficient, problem.typical_parameters, centre))))
+        size = largest(over_domain(problem, coefficient))
         for axis, times in jet.orders:
             size /= problem.domain[axis].length ** times
         sizes.append(size)
-    largest = max(sizes, default=1.0)
-    return scale * (largest if np.isfinite(largest) and largest > 0.0 else 1.0)
+    return scale * (max(sizes, default=1.0) or 1.0)
 
 
 # -- sigmas
@@ -160,6 +294,12 @@ class Sigma:
     def typical(self) -> float:
         return float(np.sqrt(np.mean(np.square(self.value))))
 
+    @property
+    def stated(self) -> float:
+        """What was given or chosen; what a basis cannot follow is no part of it."""
+        own = self.value if self.noise is None or self.origin == "estimated" else self.noise
+        return float(np.sqrt(np.mean(np.square(own))))
+
 
 def observation_noise(problem: Problem, sigmas: Sequence[Sigma]) -> dict[str, float]:
     """What one more measurement of a field would add: the root mean square of all its direct measurements' noise."""
@@ -174,51 +314,54 @@ def observation_noise(problem: Problem, sigmas: Sequence[Sigma]) -> dict[str, fl
 
 def shown(problem: Problem, sigmas: Sequence[Sigma]) -> list[tuple[str, float]]:
     """For settings: every statement with its sigma."""
-    return [(s.name, sigma.typical) for s, sigma in zip(problem.statements, sigmas, strict=True)]
+    return [(s.name, sigma.stated) for s, sigma in zip(problem.statements, sigmas, strict=True)]
 
 
-def block_sigmas(problem: Problem, scale: float) -> tuple[Sigma, ...]:
+def block_sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
     """Of a model with one weight vector."""
-    return tuple(_block_sigma(problem, statement, scale) for statement in problem.statements)
+    return tuple(_block_sigma(problem, statement, sizes) for statement in problem.statements)
 
 
-def _block_sigma(problem: Problem, statement: Statement, scale: float) -> Sigma:
+def _block_sigma(problem: Problem, statement: Statement, sizes: Sizes) -> Sigma:
     if statement.sigma is not None:
         return Sigma(statement.sigma, "given")
     if statement.kind == "observation":
-        return Sigma(LABEL_NOISE * scale, "default")
+        return Sigma(LABEL_NOISE * sizes.scale, "default")
     if statement.kind == "equation":
-        return Sigma(BLOCK_RESIDUAL * natural_size(statement.relation, problem, scale), "default")
-    return Sigma(FACE_NOISE * _face_size(problem, statement, scale), "default")
+        source = _source_size(problem, statement, sizes.offsets)
+        terms = max(natural_size(statement.relation, problem, sizes.scale), source)
+        return Sigma(BLOCK_RESIDUAL * terms, "default")
+    return Sigma(FACE_NOISE * _face_size(problem, statement, sizes), "default")
 
 
-def _face_size(problem: Problem, statement: Statement, scale: float) -> float:
-    return natural_size(statement.relation, problem, condition_scale(problem, statement, scale))
+def _face_size(problem: Problem, statement: Statement, sizes: Sizes) -> float:
+    return natural_size(statement.relation, problem, condition_scale(problem, statement, sizes))
 
 
 def window_sigmas(
-    problem: Problem, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float
+    problem: Problem, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float
 ) -> tuple[Sigma, ...]:
     """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold."""
     # the least that rounding lets an equation meet
-    least = LEAST_RESIDUAL * scale * max(fastest, 1.0 / problem.domain[TIME].length)
+    least = LEAST_RESIDUAL * sizes.magnitude * max(fastest, 1.0 / problem.domain[TIME].length)
     found = []
     for statement in problem.statements:
         if statement.kind == "equation":
-            found.append(_window_residual(problem, statement, scale, least))
+            found.append(_window_residual(problem, statement, sizes, least))
         elif statement.kind == "observation":
-            found.append(_label_sigma(problem, statement, scale, spectra, modes))
+            found.append(_label_sigma(problem, statement, sizes, spectra, modes))
         elif statement.sigma is not None:
             found.append(Sigma(statement.sigma, "given"))
         else:
             share = FACE_NOISE if TIME in (statement.face or {}) else WALL_NOISE
-            found.append(Sigma(share * _face_size(problem, statement, scale), "default"))
+            rounding = LEAST_RESIDUAL * natural_size(statement.relation, problem, sizes.magnitude)
+            found.append(Sigma(max(share * _face_size(problem, statement, sizes), rounding), "default"))
     return tuple(found)
 
 
-def _window_residual(problem: Problem, statement: Statement, scale: float, least: float) -> Sigma:
+def _window_residual(problem: Problem, statement: Statement, sizes: Sizes, least: float) -> Sigma:
     if statement.sigma is None:
-        return Sigma(max(WINDOW_RESIDUAL * scale / problem.domain[TIME].length, 10.0 * least), "default")
+        return Sigma(max(WINDOW_RESIDUAL * sizes.scale / problem.domain[TIME].length, 10.0 * least), "default")
     if np.max(statement.sigma) < least:
         received, remedy = f"{float(np.max(statement.sigma)):.2g}", f"Equation(..., sigma={100 * least:.1g})"
         raise expected(f"sigma of the equation of at least {least:.2g}: rounding is larger", received, remedy)
@@ -226,7 +369,7 @@ def _window_residual(problem: Problem, statement: Statement, scale: float, least
 
 
 def _label_sigma(
-    problem: Problem, statement: Statement, scale: float, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
+    problem: Problem, statement: Statement, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int]
 ) -> Sigma:
     given = statement.sigma
     one = len(statement.relation.jets) == 1 and not statement.jet.orders
@@ -240,8 +383,8 @@ def _label_sigma(
     if given is not None:
         return Sigma(given, "given")
     if len(statement.target) >= FEWEST_LABELS:
-        return Sigma(FIRST_NOISE * scale, "estimated", is_open=True)
-    return Sigma(LABEL_NOISE * scale, "default")
+        return Sigma(FIRST_NOISE * sizes.scale, "estimated", is_open=True)
+    return Sigma(LABEL_NOISE * sizes.scale, "default")
 
 
 # -- modes of one block
@@ -339,8 +482,8 @@ def _time_degree(problem: Problem, modes: Mapping[str, int]) -> int:
     for statement in problem.statements:
         found = rates(problem, statement, waves) if statement.points is None and statement.face is None else None
         if found is not None:
-            rate = complex(found[0])
-            degree = max(degree, 12.0 + 0.6 * abs(rate.imag) * horizon + 2.0 * np.sqrt(abs(rate.real) * horizon))
+            turns, decays = largest(found.imag) * horizon, largest(found.real) * horizon
+            degree = max(degree, 12.0 + 0.6 * turns + 2.0 * np.sqrt(decays))
     return int(np.ceil(min(degree, 200.0)))
 
 
@@ -376,8 +519,8 @@ def _lasting(problem: Problem, axis: str) -> Array:
     for statement in problem.statements:
         if statement.kind == "equation":
             found = rates(problem, statement, {axis: wave})
-            exponent = np.zeros(len(wave)) if found is None else 2.0 * found.real * problem.domain[TIME].length
-            decay = np.maximum(-np.broadcast_to(exponent, wave.shape), 1e-12)
+            rate = np.zeros(1) if found is None else lasting_rates(found).real
+            decay = np.maximum(-np.broadcast_to(2.0 * rate * problem.domain[TIME].length, wave.shape), 1e-12)
             weight = np.maximum(weight, -np.expm1(-decay) / decay)
     return weight
 
@@ -419,10 +562,11 @@ def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
 # -- priors of the weights; coefficients have the prior they were given
 
 
-def block_prior(problem: Problem, representation: Representation, scale: float, activation: Activation) -> Diagonal:
-    """Every field weight N(0, s^2), s the pre-activation that gives the field's scale; coefficients as stated."""
+def block_prior(problem: Problem, representation: Representation, sizes: Sizes, activation: Activation) -> Diagonal:
+    """Every field weight N(0, s^2), s the pre-activation that gives the field's scale, the constant one about the
+    field's offset; coefficients as stated."""
     mean, variance = np.zeros(representation.size), np.empty(representation.size)
-    reach = float(abs(activation.inverse(scale)))
+    reach = float(abs(activation.inverse(sizes.reach)))
     for name, form in representation.forms.items():
         for latent in form.latents:
             block = representation.latents[latent].block
@@ -430,15 +574,16 @@ def block_prior(problem: Problem, representation: Representation, scale: float, 
                 mean[block], variance[block] = coefficient_prior(problem, name)
             else:
                 variance[block] = reach**2
+                mean[block.start] = sizes.offsets.get(name, 0.0)  # the first feature of every family is 1
     return Diagonal.from_moments(mean, variance)
 
 
 def window_prior(
-    problem: Problem, representation: Representation, scale: float, activation: Activation,
+    problem: Problem, representation: Representation, sizes: Sizes, activation: Activation,
     spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
 ) -> Diagonal:  # fmt: skip
     """Means and sds of a window's weights: the spectrum at the start, broad for what the equation settles."""
-    reach = float(abs(activation.inverse(scale)))
+    reach = float(abs(activation.inverse(sizes.reach)))
     mean, sd = np.zeros(representation.size), np.full(representation.size, OPEN * reach)
     horizon = problem.domain[TIME].length
     for name, form in representation.forms.items():
@@ -451,6 +596,7 @@ def window_prior(
             family = latent.basis.families[TIME]
             assert isinstance(family, Departure)
             across = latent.basis.size // family.size
+            mean[latent.block.start] = sizes.offsets.get(name, 0.0)  # the first feature of every family is 1
             sd[latent.block.start : latent.block.start + across] = BROAD * reach
             if name in spectra and activation.name == "identity":
                 count = modes[problem.domain.space[0]]

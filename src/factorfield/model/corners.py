@@ -2,8 +2,9 @@
 
 Such a jump is the everyday case (a hot body, cold walls), and no polynomial follows it. What the equation does next is
 to smooth it out; so the face is right from the start, and near it the start is believed less, by the size of the jump,
-over what the basis can resolve. Where they agree, the start is held to the face all the same: even rounding would be a
-jump, for which no window is short enough.
+over as much as polynomials need to cross it and follow the rest of the start to its own sigma. Away from the corner the
+start keeps its sigma. Where they agree, the start is held to the face all the same: even rounding would be a jump, for
+which no window is short enough.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from factorfield.model.choices import Sigma
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.units import PLAIN_NUMBER
 
 Array = NDArray[np.float64]
-CORNER_REACH = 2.0  # of the spacing that the features can resolve
-EVERYWHERE = 0.02  # of the jump: how well polynomials with a jump at their end follow the rest
+CORNER_REACH = 2.0  # of the spacing that the features can resolve: at most
+CROSSING = 1.3  # polynomials of degree n with a jump over w L at their end follow the rest to exp(-2 n sqrt(w) / this)
 PINNED = 1e-9  # of the jump: sigma of the face at the start
 NOTICED = 30.0  # sigmas of the start: smaller disagreements are within what is said
 
@@ -42,26 +44,30 @@ def softened(
     for index, statement in enumerate(problem.statements):
         if (statement.face or {}).get(TIME) != start or not _is_formula(statement):
             continue
+        own = float(np.max(sigmas[index].value))
+        softer = np.zeros(len(where[TIME]))
         for wall in walls:
-            lengths = {axis: problem.domain[axis].length for axis in wall.face or {}}
-            spacing = {axis: CORNER_REACH * length / families[axis].size for axis, length in lengths.items()}
-            gap = _gap(problem, statement, wall, spacing)
-            if gap > NOTICED * float(np.max(sigmas[index].value)):
-                text = (
-                    f"{statement.name!r} and {wall.name!r} disagree by {gap:.3g} where they meet; near there and soon "
-                    "after the start expect an error of that size"
-                )
-                jumps.append(Advice("corner", text, statement.name))
-                away = sum(((where[a] - at) / spacing[a]) ** 2 for a, at in (wall.face or {}).items())
-                value = np.hypot(result[index].value, gap * (EVERYWHERE + np.exp(-away)))
-                result[index] = replace(result[index], value=value)
-                pinned[wall.name] = PINNED * gap
+            face = wall.face or {}
+            spacing = {a: CORNER_REACH * problem.domain[a].length / families[a].size for a in face}
+            gap = _gap(problem, statement, wall, spacing, where)
+            largest = float(np.max(gap))
+            if largest <= NOTICED * own:
+                continue
+            reach = {axis: _reach(problem, axis, families[axis].size, own / largest) for axis in face}
+            away = sum(((where[axis] - at) / reach[axis]) ** 2 for axis, at in face.items())
+            softer = np.hypot(softer, gap * np.exp(-away))
+            pinned[wall.name] = PINNED * largest
+            place = {**{axis: float(x[np.argmax(gap)]) for axis, x in where.items()}, **face}
+            jumps.append(_advice(problem, statement, wall, largest, place))
+        if np.any(softer):
+            value = np.hypot(sigmas[index].value, softer)
+            result[index] = replace(sigmas[index], value=value, noise=sigmas[index].value)
     held = []
-    for wall, own in zip(problem.statements, sigmas, strict=True):
+    for wall, wall_sigma in zip(problem.statements, sigmas, strict=True):
         moving = any(TIME in dict(jet.orders) for jet in wall.relation.jets.values())
         if wall.face is None or TIME in wall.face or moving:
             continue
-        sigma = pinned.get(wall.name, own.value)
+        sigma = pinned.get(wall.name, wall_sigma.value)
         held.append(replace(wall, name=f"start of {wall.name}", face={**wall.face, TIME: start}, sigma=sigma))
     return tuple(result), tuple(held), tuple(jumps)
 
@@ -72,12 +78,36 @@ def _is_formula(statement: Statement) -> bool:
     return len(jets) == 1 and not jets[0].orders and statement.relation.is_linear and not statement.stencil
 
 
-def _gap(problem: Problem, start: Statement, wall: Statement, spacing: Mapping[str, float]) -> float:
-    """By how much the start misses a wall's condition, in units of the field; 0 if they are about other fields."""
+def _reach(problem: Problem, axis: str, features: int, share: float) -> float:
+    """How far from a face polynomials need to cross a jump and follow the rest to a share of it."""
+    needed = (0.5 * CROSSING * np.log(share) / features) ** 2
+    return problem.domain[axis].length * min(float(needed), CORNER_REACH / features)
+
+
+def _advice(problem: Problem, start: Statement, wall: Statement, gap: float, place: Mapping[str, float]) -> Advice:
+    def named(value: float, name: str) -> str:
+        unit = problem.units.get(name, "")
+        return f"{value:.3g}" if unit in ("", PLAIN_NUMBER) else f"{value:.3g} {unit}"
+
+    where = ", ".join(f"{axis} = {named(value, axis)}" for axis, value in place.items())
+    text = (
+        f"{start.name!r} and {wall.name!r} disagree by {named(gap, start.jet.field)} where they meet, at {where}; near "
+        "there and soon after the start expect an error of that size, or let them agree: a start that meets the wall, "
+        "or a wall that leaves from the start's value"
+    )
+    return Advice("corner", text, start.name)
+
+
+def _gap(
+    problem: Problem, start: Statement, wall: Statement, spacing: Mapping[str, float], where: Mapping[str, Array]
+) -> Array:
+    """By how much the start misses a wall's condition at points of the wall, in units of the field; 0 if they are about
+    other fields."""
     (symbol, own), expression = next(iter(start.relation.jets.items())), start.relation.expression
-    jets = wall.relation.jets
+    jets, count = wall.relation.jets, len(where[TIME])
+    at = {**where, **{axis: np.full(count, x) for axis, x in (wall.face or {}).items()}}
     if not wall.relation.is_linear or any(jet.field != own.field or TIME in dict(jet.orders) for jet in jets.values()):
-        return 0.0
+        return np.zeros(count)
     import sympy
 
     formula = symbol - expression / expression.diff(symbol)
@@ -89,11 +119,8 @@ def _gap(problem: Problem, start: Statement, wall: Statement, spacing: Mapping[s
             size = size / spacing.get(axis, problem.domain[axis].length) ** times
         replaced[jet_symbol] = derivative
         sizes.append(size)
-    face, domain = wall.face or {}, problem.domain
-    axes = {n: [face[n]] if n in face else domain[n].cells(16) for n in domain.space}
-    at = domain.tensor({TIME: [domain[TIME].lower], **axes})
     missed, *leads = (
-        np.max(np.abs(evaluate_coefficient(x, problem.typical_parameters, at)))
+        np.abs(evaluate_coefficient(x, problem.typical_parameters, at))
         for x in (wall.relation.expression.subs(replaced, simultaneous=True), *sizes)
     )
-    return float(missed / max(leads))
+    return np.broadcast_to(missed / max(float(np.max(lead)) for lead in leads), (count,))

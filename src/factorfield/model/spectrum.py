@@ -9,8 +9,10 @@ given - sigma maximise the evidence. What a basis of K modes leaves out keeps it
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,11 +25,15 @@ from factorfield.problem.problem import Problem
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
 
+if TYPE_CHECKING:
+    import sympy
+
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 MOST_FREQUENCIES = 512  # frequencies that are followed at all
 MOST_DENSE = 48  # of them, those inferred jointly when the labels are not evenly spread
 FEWEST_LABELS = 8  # fewer can tell neither their noise nor a spectrum
+PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
 FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
 
 
@@ -154,37 +160,71 @@ def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) ->
 # -- of a problem
 
 
+def over_domain(problem: Problem, coefficient: sympy.Expr) -> Array:
+    """A coefficient at a few places along every axis, its centre among them: (instants, places), or (1, 1) if it is a
+    number. NaN where it has no finite value, such as 1/x at 0."""
+    domain = problem.domain
+    # the middle of cells: ends, where coefficients of polar coordinates and the like are infinite, are left out
+    grid = domain.tensor({name: domain[name].cells(PLACES) for name in domain.names})
+    with np.errstate(all="ignore"):
+        try:
+            found = np.asarray(evaluate_coefficient(coefficient, problem.typical_parameters, grid), float)
+        except (TypeError, ValueError, ZeroDivisionError):  # no number, such as log(0)
+            found = np.full((), np.nan)
+    found = found.reshape(1, 1) if found.ndim == 0 else found.reshape(PLACES if TIME in domain else 1, -1)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def largest(values: ArrayLike) -> float:
+    """The largest of the absolute values that are numbers; 0 if none is."""
+    return float(np.max(np.abs(np.nan_to_num(np.asarray(values, float))), initial=0.0))
+
+
 def rates(problem: Problem, statement: Statement, waves: Mapping[str, ArrayLike]) -> Complex | None:
-    """lambda for waves of wave numbers k (arrays per space axis), coefficients taken at the domain's centre.
+    """lambda for waves of wave numbers k (arrays per space axis) at a few instants and places of the domain, where
+    coefficients depend on them: (instants, places, waves); NaN where it has no value.
 
     Of a second-order equation, one root of lambda^2; None if the equation has no time derivative to lead.
     """
-    centre = problem.domain.centre
     order = statement.relation.order(TIME)
-    lead, total = 0.0, np.zeros(1, complex)
+    lead, total = np.zeros((1, 1)), np.zeros((1, 1, 1), complex)
     for jet, coefficient in statement.relation.linear_part.items():
-        size = float(np.ravel(evaluate_coefficient(coefficient, problem.typical_parameters, centre))[0])
         times = dict(jet.orders)
-        if times.get(TIME, 0) == order:
-            lead = size if times.keys() <= {TIME} else lead
-            continue
-        if TIME in times:  # damping and the like: small beside the leading terms of fast waves
+        leads = times.get(TIME, 0) == order
+        if (leads and not times.keys() <= {TIME}) or (TIME in times and not leads):
+            continue  # damping and the like: small beside the leading terms of fast waves
+        size = over_domain(problem, coefficient)
+        if leads:
+            lead = size
             continue
         factor: Complex = np.ones(1, complex)
         for axis, n in times.items():
             factor = factor * (1j * np.asarray(waves[axis], float)) ** n
-        total = total + size * factor
-    if not order or not lead:
+        total = total + size[:, :, None] * factor
+    if not order or not largest(lead):
         return None
-    return np.asarray((-total / lead) ** (1.0 / order), complex)
+    lead = np.where(lead == 0.0, np.nan, lead)
+    return np.asarray((-total / lead[:, :, None]) ** (1.0 / order), complex)
 
 
-def fastest_rates(problem: Problem, modes: Mapping[str, int]) -> Complex:
-    """Rates of the highest waves that modes per space axis hold, one per equation that has them."""
+def lasting_rates(found: Complex) -> Complex:
+    """Of rates at instants and places, per wave: their mean over time, where the wave lasts longest."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # places without any value
+        over_time = np.nanmean(found, axis=0)
+    slowest = np.argmax(np.nan_to_num(over_time.real, nan=-np.inf), axis=0)
+    return np.asarray(np.nan_to_num(np.take_along_axis(over_time, slowest[None], axis=0)[0]), complex)
+
+
+def fastest_rates(problem: Problem, modes: Mapping[str, int]) -> tuple[float, Complex]:
+    """Of the highest waves that modes per space axis hold: how fast the fastest is anywhere, and the mean over time
+    of their rates at every place, of all equations that have them."""
     turns = {n: count * (1.0 if isinstance(problem.domain[n], Periodic) else 0.5) for n, count in modes.items()}
     waves = {n: 2.0 * np.pi * count / problem.domain[n].length for n, count in turns.items()}
     found = [rates(problem, statement, waves) for statement in problem.statements if statement.kind == "equation"]
-    return np.concatenate([np.zeros(0, complex), *(np.ravel(f) for f in found if f is not None)])
+    all_rates = [np.nan_to_num(each) for each in found if each is not None]
+    fastest = max((largest(np.abs(each)) for each in all_rates), default=0.0)
+    return fastest, np.concatenate([np.zeros(0, complex), *(np.ravel(each.mean(axis=0)) for each in all_rates)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +243,8 @@ class Tail:
         return grown @ (size * self.variance)
 
 
-def spectra_of(problem: Problem) -> dict[str, Spectrum]:
-    """The spectrum of each field whose values are observed at the start, along the one periodic axis."""
+def spectra_of(problem: Problem, offsets: Mapping[str, float]) -> dict[str, Spectrum]:
+    """The spectrum of each field whose values are observed at the start, along the one periodic axis, about offsets."""
     space = problem.domain.space
     found: dict[str, Spectrum] = {}
     if len(space) != 1 or not isinstance(problem.domain[space[0]], Periodic):
@@ -219,7 +259,8 @@ def spectra_of(problem: Problem) -> dict[str, Spectrum]:
         if np.ptp(s.points[space[0]]) == 0.0:
             continue
         sigma = None if s.sigma is None else float(np.sqrt(np.mean(np.square(s.sigma))))
-        found[jet.field] = fit(s.points[space[0]], s.target, axis.lower, axis.length, sigma)
+        values = s.target - offsets.get(jet.field, 0.0)
+        found[jet.field] = fit(s.points[space[0]], values, axis.lower, axis.length, sigma)
     return found
 
 
@@ -238,6 +279,6 @@ def tails_of(
         wave = np.asarray(2.0 * np.pi * k / problem.domain[space].length, float)
         found = rates(problem, equations[0], {space: wave})
         if found is not None and len(k):
-            rate = np.broadcast_to(found, wave.shape).astype(complex)
+            rate = np.broadcast_to(lasting_rates(found), wave.shape).astype(complex)
             tails[name] = Tail(space, wave, spectrum.second_moment[kept:], rate)
     return tails

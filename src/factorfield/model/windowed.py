@@ -20,7 +20,6 @@ from factorfield.model.basis import Departure, Family, Tensor, family_for
 from factorfield.model.choices import (
     check_orders,
     checked_counts,
-    field_scale,
     shown,
     window_modes,
     window_prior,
@@ -31,6 +30,7 @@ from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
 from factorfield.model.representation import LatentRelation, Representation, field_form
+from factorfield.model.sizes import sizes_of
 from factorfield.model.spectrum import Spectrum, fastest_rates, spectra_of, tails_of
 from factorfield.problem.domain import TIME, Axis, Interval, Periodic
 from factorfield.problem.problem import Problem
@@ -63,7 +63,9 @@ def window_model(
     """
     _check(problem, degree)
     asked = Asked(degree, None if windows is None else _edges(problem, windows))
-    ansatz, scale, spectra = activation or Identity(), field_scale(problem), spectra_of(problem)
+    ansatz = activation or Identity()
+    sizes = sizes_of(problem, ansatz)
+    scale, spectra = sizes.scale, spectra_of(problem, sizes.offsets)
     given = checked_counts(modes, problem, "modes")
     counts = window_modes(problem, given, spectra, scale)
     families = {name: family_for(problem.domain[name], n) for name, n in counts.items()}
@@ -74,23 +76,22 @@ def window_model(
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     points = _points(problem, families, relations)
     _check_memory(problem, representation, relations, points)
-    rates = fastest_rates(problem, counts)
+    fastest, rates = fastest_rates(problem, counts)
     traits = _traits(problem, relations, rates)
-    fastest = float(np.max(np.abs(rates), initial=0.0))
-    sigmas = window_sigmas(problem, scale, spectra, counts, fastest)
+    sigmas = window_sigmas(problem, sizes, spectra, counts, fastest)
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
     if any(s.kind == "boundary" for s in problem.statements):
         sigmas, held, corners = softened(problem, sigmas, points, families)
     tails = tails_of(problem, spectra, counts, ansatz)
     settings = {
-        "model": "chain", "modes": counts, "degree": degree, "scale": scale, "activation": ansatz.name,
-        "sigma": shown(problem, sigmas),
+        "model": "chain", "modes": counts, "degree": degree, "scale": scale, "offset": sizes.shown,
+        "activation": ansatz.name, "sigma": shown(problem, sigmas),
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
     return WindowModel(
         problem=problem, representation=representation,
-        prior=window_prior(problem, representation, scale, ansatz, spectra, counts, fastest),
+        prior=window_prior(problem, representation, sizes, ansatz, spectra, counts, fastest),
         sigmas=sigmas, modes=counts, scale=scale, settings=settings, advice=corners, degree=degree, traits=traits,
         space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),

@@ -37,7 +37,8 @@ MEANING = {  # of solution.settings: what was chosen, and from what
     "model": "How the problem was represented.",
     "modes": "Frequencies (periodic axes) or polynomial degrees. Left open: chosen from data and equation.",
     "degree": "Polynomial degree in time within a window. Left open: 20, or 12 where modes mix.",
-    "scale": "Typical size of the field: the root mean square of what the conditions say about it.",
+    "scale": "Typical size of the field: the root mean square of what the conditions say about it, beside its offset.",
+    "offset": "Level that a field varies about, where only differences from it matter.",
     "activation": "The ansatz: field = activation of a weighted sum of features.",
     "sigma": "Noise of every condition and equation: as given; else estimated from the data, or a small share of the "
     "natural size.",
