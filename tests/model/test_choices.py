@@ -12,6 +12,7 @@ import factorfield as ff
 from factorfield.model.block import block_model
 from factorfield.model.choices import (
     Sigma,
+    Sizes,
     affordable_modes,
     block_modes,
     block_sigmas,
@@ -64,7 +65,7 @@ def test_an_equation_is_as_large_as_its_largest_term() -> None:
 
 def test_default_sigmas_of_one_block() -> None:
     problem = rod(START, LEFT, MANY)
-    equation, start, wall, measured = block_sigmas(problem, 30.0)
+    equation, start, wall, measured = block_sigmas(problem, Sizes(30.0))
     assert {s.origin for s in (equation, start, wall, measured)} == {"default"}
     assert equation.value == pytest.approx(1e-3 * 30.0 / 4.0)
     assert start.value == pytest.approx(1e-4 * 30.0)
@@ -74,7 +75,7 @@ def test_default_sigmas_of_one_block() -> None:
 
 def test_default_sigmas_of_windows() -> None:
     problem = rod(START, LEFT, MANY, FEW)
-    equation, start, wall, many, few = window_sigmas(problem, 30.0, {}, {"x": 8}, fastest=5.0)
+    equation, start, wall, many, few = window_sigmas(problem, Sizes(30.0), {}, {"x": 8}, fastest=5.0)
     assert equation.value == pytest.approx(1e-5 * 30.0 / 4.0) and equation.origin == "default"
     assert start.value == pytest.approx(1e-4 * 30.0) and start.origin == "default"
     assert wall.value == pytest.approx(1e-9 * 10.0) and wall.origin == "default"
@@ -84,7 +85,7 @@ def test_default_sigmas_of_windows() -> None:
 
 def test_fast_waves_raise_the_sigma_of_an_equation_to_rounding() -> None:
     problem = rod(START)
-    equation, _ = window_sigmas(problem, 30.0, {}, {"x": 8}, fastest=1e9)
+    equation, _ = window_sigmas(problem, Sizes(30.0), {}, {"x": 8}, fastest=1e9)
     assert equation.value == pytest.approx(10.0 * 1e-12 * 30.0 * 1e9)
 
 
@@ -97,7 +98,8 @@ def test_a_given_sigma_stays(make: str) -> None:
         ff.Observations(x=np.linspace(0.1, 1.9, 9), t=1.0, u=np.full(9, 20.0), sigma=each),
         equation=ff.Equation("u_t = 0.5*u_xx", sigma=0.01),
     )  # fmt: skip
-    found = block_sigmas(problem, 30.0) if make == "block" else window_sigmas(problem, 30.0, {}, {"x": 8}, 5.0)
+    size = Sizes(30.0)
+    found = block_sigmas(problem, size) if make == "block" else window_sigmas(problem, size, {}, {"x": 8}, 5.0)
     assert [s.origin for s in found] == ["given"] * 4 and not any(s.is_open for s in found)
     assert [s.value for s in found[:3]] == [0.01, 0.7, 0.3]
     assert_allclose(found[3].value, each)
@@ -108,20 +110,20 @@ def test_a_given_sigma_stays(make: str) -> None:
 
 def test_a_sigma_below_rounding_is_one_line() -> None:
     with pytest.raises(ff.ProblemError, match=r"sigma of the equation of at least .*: rounding is larger, received"):
-        window_sigmas(rod(START, equation=ff.Equation("u_t = u_xx", sigma=1e-13)), 30.0, {}, {"x": 8}, fastest=50.0)
+        tight = rod(START, equation=ff.Equation("u_t = u_xx", sigma=1e-13))
+        window_sigmas(tight, Sizes(30.0), {}, {"x": 8}, fastest=50.0)
 
 
 def test_the_spectrum_of_a_start_tells_its_noise_and_adds_what_the_modes_leave_out() -> None:
     noise = 0.05 * np.random.default_rng(0).standard_normal(64)
     problem = ring(ff.Observations(x=X, t=0.0, u=np.sin(2 * np.pi * X) + noise))
-    spectra = spectra_of(problem)
-    _, labels = window_sigmas(problem, 1.0, spectra, {"x": 1}, fastest=5.0)
+    spectra = spectra_of(problem, {})
+    _, labels = window_sigmas(problem, Sizes(1.0), spectra, {"x": 1}, fastest=5.0)
     assert labels.origin == "estimated" and not labels.is_open
     assert labels.noise == spectra["u"].sigma == pytest.approx(0.05, rel=0.3)
     assert labels.value == pytest.approx(np.sqrt(spectra["u"].sigma ** 2 + spectra["u"].left_out(1)))
-    _, given = window_sigmas(
-        ring(ff.Observations(x=X, t=0.0, u=np.sin(2 * np.pi * X), sigma=0.05)), 1.0, spectra, {"x": 1}, fastest=5.0
-    )
+    told = ring(ff.Observations(x=X, t=0.0, u=np.sin(2 * np.pi * X), sigma=0.05))
+    _, given = window_sigmas(told, Sizes(1.0), spectra, {"x": 1}, fastest=5.0)
     assert given.origin == "given" and given.noise == 0.05
     assert given.value == pytest.approx(np.sqrt(0.05**2 + spectra["u"].left_out(1)))
 
@@ -132,13 +134,13 @@ def test_the_noise_of_one_more_measurement_is_over_all_groups_of_the_field() -> 
         ff.Observations(x=[0.5, 0.6], t=1.5, u=[20.0, 20.0], sigma=1.0),
         ff.Observations(x=[0.5], t=1.0, of="u_x", value=[0.0], sigma=9.0), ff.Initial("u = 30", sigma=5.0),
     )  # fmt: skip
-    sigmas = block_sigmas(problem, 20.0)
+    sigmas = block_sigmas(problem, Sizes(20.0))
     assert observation_noise(problem, sigmas) == {"u": pytest.approx(np.sqrt((0.01 + 1.0 + 1.0) / 3.0))}
     apart = [
         Sigma(7.0, "given", noise=0.2) if s.kind == "observation" else Sigma(1.0, "given") for s in problem.statements
     ]
     assert observation_noise(problem, apart) == {"u": pytest.approx(0.2)}  # not what the basis leaves out
-    assert observation_noise(rod(START), block_sigmas(rod(START), 30.0)) == {}
+    assert observation_noise(rod(START), block_sigmas(rod(START), Sizes(30.0))) == {}
 
 
 # -- modes
@@ -179,10 +181,10 @@ def test_data_show_how_many_frequencies_they_have() -> None:
     values = np.sin(2 * np.pi * X) + 0.5 * np.cos(6 * np.pi * X)
     exact = ring(ff.Observations(x=X, t=0.0, u=values, sigma=0.01))
     assert block_modes(exact, {})[0]["x"] == 3
-    assert window_modes(exact, {}, spectra_of(exact), 1.0)["x"] >= 3
+    assert window_modes(exact, {}, spectra_of(exact, {}), 1.0)["x"] >= 3
     assert block_modes(ring(), {})[0]["x"] == 8 and window_modes(ring(), {}, {}, 1.0)["x"] == 16
     bent = ring(ff.Observations(x=X, t=0.0, u=values, sigma=0.01), equation="u_t + u*u_x")
-    assert 8 <= window_modes(bent, {}, spectra_of(bent), 1.0)["x"] <= 12  # products of modes make new ones
+    assert 8 <= window_modes(bent, {}, spectra_of(bent, {}), 1.0)["x"] <= 12  # products of modes make new ones
 
 
 def test_known_functions_show_the_degree_that_holds_them() -> None:
@@ -216,7 +218,8 @@ def test_the_prior_of_a_block_has_the_fields_size_and_the_coefficients_own_momen
     assert_allclose(model.prior.mean[block], 0.5)
     assert_allclose(model.prior.std[block], 0.2)
     assert_allclose(np.delete(model.prior.std, block.start), 30.0)
-    assert_allclose(np.delete(model.prior.mean, block.start), 0.0)
+    assert model.prior.mean[0] == pytest.approx(30.0)  # the constant weight is about the field's offset
+    assert_allclose(np.delete(model.prior.mean, [0, block.start]), 0.0)
 
 
 def test_the_prior_of_a_window_is_broad_for_states_open_inside_and_the_spectrum_at_a_measured_start() -> None:
@@ -228,6 +231,6 @@ def test_the_prior_of_a_window_is_broad_for_states_open_inside_and_the_spectrum_
     assert_allclose(model.prior.std[state[5:]], 10.0 * 2.0 * fastest)  # of u_t
     assert_allclose(model.prior.std[inner], 1e3 * 2.0)
     measured = ring(ff.Observations(x=X, t=0.0, u=np.sin(2 * np.pi * X), sigma=0.1))
-    model, (spectrum,) = window_model(measured, modes={"x": 2}), spectra_of(measured).values()
+    model, (spectrum,) = window_model(measured, modes={"x": 2}), spectra_of(measured, {"u": 0.0}).values()
     sds = [spectrum.constant, *np.repeat(np.sqrt(spectrum.variance[:2]), 2)]
     assert_allclose(model.prior.std[model.layout[0]], sds)
