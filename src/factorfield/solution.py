@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ class Solution:
     resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
     advice: tuple[Advice, ...] | None = ()  # what a user should know; None: a file that does not say
     unresolved: str | None = None  # an axis along which `refine` has to add modes
+    evidence: Callable[[], float | None] | None = None  # computes log_evidence, when it is asked for
     packages: Mapping[str, str] | None = None  # versions of those that solved it; None: the ones of this process
 
     def __repr__(self) -> str:
@@ -77,6 +79,13 @@ class Solution:
     def versions(self) -> Mapping[str, str]:
         """Of the packages that solved it."""
         return versions() if self.packages is None else self.packages
+
+    @cached_property
+    def log_evidence(self) -> float | None:
+        """Natural log of p(measurements | equation, conditions, priors): of all factors, less that of all but the
+        measurements, both linearised at the posterior mode. Exact for linear equations with Gaussian noise, Laplace
+        otherwise; None where the method cannot, or the solution was read from a file."""
+        return None if self.evidence is None else self.evidence()
 
     @property
     def warnings(self) -> tuple[str, ...] | None:

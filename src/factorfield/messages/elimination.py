@@ -29,12 +29,16 @@ NEGLIGIBLE_PRIOR = 1e6  # factors that say this many times more than the prior l
 
 @dataclass(frozen=True, eq=False)
 class Elimination:
-    """v = offset + slope s + root noise given the interface s, and `remainder` = rows and target about s alone."""
+    """v = offset + slope s + root noise given the interface s, and `remainder` = rows and target about s alone.
+
+    `level` is the log of the integral over v, up to what the remainder holds.
+    """
 
     slope: Array
     offset: Array
     root: Array
     remainder: Array
+    level: float
 
 
 def eliminate(rows: Array, target: Array, prior_std: Array) -> Elimination:
@@ -47,7 +51,9 @@ def eliminate(rows: Array, target: Array, prior_std: Array) -> Elimination:
         prior[np.arange(few), np.arange(few)] = 1.0 / prior_std
         upper = triangle(np.vstack([upper, prior]))
     root = inverse_triangular(upper[:few, :few])
-    return Elimination(-root @ upper[:few, few:-1], root @ upper[:few, -1], root, upper[few:size, few:])
+    left = upper[size:, -1]
+    level = -float(np.sum(np.log(np.abs(np.diag(upper)[:few]) * prior_std))) - 0.5 * float(left @ left)
+    return Elimination(-root @ upper[:few, few:-1], root @ upper[:few, -1], root, upper[few:size, few:], level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +132,14 @@ def assembled(
     count, width = len(inner), len(state)
     slope, offset, end_noise = np.zeros((count, width)), np.zeros(count), np.zeros((count, width))
     transition, noise_root = np.zeros((width, width)), np.zeros((width, width))
-    about_state, interior = [np.column_stack([outer.rows, outer.target])], []
+    about_state, interior, level = [np.column_stack([outer.rows, outer.target])], [], outer.level
     for v, s, rows, target in parts:
         found = eliminate(rows, target, prior_std[v])
         slope[np.ix_(v, s)], offset[v] = found.slope, found.offset
-        message = np.zeros((len(found.remainder), width + 1))
-        message[:, np.append(s, width)] = found.remainder
-        about_state.append(message)
+        level += found.level
+        remainder = np.zeros((len(found.remainder), width + 1))
+        remainder[:, np.append(s, width)] = found.remainder
+        about_state.append(remainder)
         to_end = end[s][:, inner[v]]
         transition[np.ix_(s, s)] = end[s][:, state[s]] + to_end @ found.slope
         seen = to_end @ found.root  # (s, v) = corner' directions', directions with orthonormal columns
@@ -141,10 +148,11 @@ def assembled(
         end_noise[np.ix_(v, s[: directions.shape[1]])] = found.root @ directions
         # in the order of a file's numbers: products of what was stored and loaded then round alike
         interior.append(NoiseBlock(v, np.ascontiguousarray(found.root), np.ascontiguousarray(directions)))
-    reduced = triangle(np.vstack(about_state))[:width]
+    rows = np.vstack(about_state)
+    message = Message(rows[:, :-1], rows[:, -1], level).compressed()
     return Segment(
-        slope, offset, InteriorNoise(count, tuple(interior)), end_noise, Message(reduced[:, :-1], reduced[:, -1]),
-        transition, end[:, inner] @ offset, noise_root,
+        slope, offset, InteriorNoise(count, tuple(interior)), end_noise, message, transition, end[:, inner] @ offset,
+        noise_root,
     )  # fmt: skip
 
 
@@ -177,7 +185,7 @@ def components(rows: Array, end: Array, inner: Indices, state: Indices) -> list[
 def propagate(belief: Belief, link: Segment) -> Belief:
     """The belief about the end's state, from that about the start's (the window's message included)."""
     root = lower_root(np.column_stack([link.transition @ belief.root, link.noise_root]))
-    return Belief(link.transition @ belief.mean + link.shift, root)
+    return Belief(link.transition @ belief.mean + link.shift, root, belief.level)
 
 
 def backward(message: Message, link: Segment) -> Message:

@@ -12,7 +12,7 @@ moments, N(mean, root root'). A belief times a message is a belief.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -189,10 +189,15 @@ class LowRank:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """Whitened rows about a vector x: rows x = target +- 1. Where its rows determine x it has moments of its own."""
+    """Whitened rows about a vector x: rows x = target +- 1. Where its rows determine x it has moments of its own.
+
+    It stands for exp(level - 1/2 |rows x - target|^2): `level` keeps what eliminations and products leave behind, so
+    that normalisers come for free.
+    """
 
     rows: Array
     target: Array
+    level: float = 0.0
 
     def __post_init__(self) -> None:
         """One layout in memory: BLAS rounds others differently, and a file would not give back the same bits."""
@@ -210,12 +215,13 @@ class Message:
 
     def compressed(self) -> Message:
         """The same information in upper-triangular rows, at most as many as x has entries."""
-        upper = triangle(np.column_stack([self.rows, self.target]))[: self.size]
-        return Message(upper[:, :-1], upper[:, -1])
+        upper = triangle(np.column_stack([self.rows, self.target]))
+        left = upper[self.size :, -1]  # a misfit that no x takes away
+        return Message(upper[: self.size, :-1], upper[: self.size, -1], self.level - 0.5 * float(left @ left))
 
     def __mul__(self, other: Message) -> Message:
         rows, target = np.vstack([self.rows, other.rows]), np.concatenate([self.target, other.target])
-        return Message(rows, target).compressed()
+        return Message(rows, target, self.level + other.level).compressed()
 
     # -- moments: of a compressed message with as many rows as x has entries
 
@@ -255,10 +261,11 @@ class Message:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """N(mean, root root')."""
+    """exp(level) N(mean, root root'); `level` is the log of the integral of all that was multiplied."""
 
     mean: Array
     root: Array
+    level: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", np.ascontiguousarray(self.root))
@@ -271,19 +278,21 @@ class Belief:
         """Conditioned on a message, in the coordinates where this belief is standard normal."""
         size = self.root.shape[1]
         if not len(message.rows):
-            return Belief(np.zeros(size), np.eye(size))
+            return Belief(np.zeros(size), np.eye(size), self.level + message.level)
         gap = message.target - message.rows @ self.mean
         stacked = np.vstack([np.column_stack([message.rows @ self.root, gap]), np.eye(size, size + 1)])
         upper = triangle(stacked)
         factor = upper[:size, :size]
-        return Belief(linalg.solve_triangular(factor, upper[:size, size]), inverse_triangular(factor))
+        left = upper[size:, size]
+        level = self.level + message.level - float(np.sum(np.log(np.abs(np.diag(factor))))) - 0.5 * float(left @ left)
+        return Belief(linalg.solve_triangular(factor, upper[:size, size]), inverse_triangular(factor), level)
 
     def __mul__(self, message: Message) -> Belief:
         """Conditioned on a message."""
         if not len(message.rows):
-            return self
+            return replace(self, level=self.level + message.level) if message.level else self
         standard = self.standard(message)
-        return Belief(self.mean + self.root @ standard.mean, self.root @ standard.root)
+        return Belief(self.mean + self.root @ standard.mean, self.root @ standard.root, standard.level)
 
 
 # -- triangular factors by LAPACK, its verdict (`info`) always looked at

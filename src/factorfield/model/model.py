@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import Advice, ProblemError, expected
-from factorfield.messages.gaussian import Belief, Diagonal
+from factorfield.messages.gaussian import LOG_TWO_PI, Belief, Diagonal
 from factorfield.model.choices import LABEL_NOISE, Sigma, observation_noise, shown
 from factorfield.model.factors import FactorGroup
 from factorfield.model.representation import Representation, layout
@@ -56,6 +56,16 @@ class Model:
         pairs = zip(self.problem.statements, self.sigmas, strict=True)
         told = [s for s, sigma in pairs if sigma.origin == "given" and s.kind != "equation"]
         return frozenset(s.name for s in told if s.noise is None)
+
+
+def log_noise(model: Model) -> float:
+    """Minus the log of the largest density that the measurements could have: what their normalisers subtract."""
+    total = 0.0
+    for statement, sigma in zip(model.problem.statements, model.sigmas, strict=True):
+        if statement.kind == "observation":
+            each = np.broadcast_to(np.log(sigma.value), statement.target.shape)
+            total += float(np.sum(each)) + 0.5 * len(statement.target) * LOG_TWO_PI
+    return total
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

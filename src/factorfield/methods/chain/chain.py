@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,15 @@ from factorfield.methods import taken
 from factorfield.methods.chain.advice import advice_about
 from factorfield.methods.chain.modes import grown
 from factorfield.methods.chain.noise import next_sigmas
-from factorfield.methods.chain.passes import Beliefs, Path, filter_along, filter_between, filter_windows, smooth
+from factorfield.methods.chain.passes import (
+    Beliefs,
+    Path,
+    filter_along,
+    filter_between,
+    filter_windows,
+    log_evidence,
+    smooth,
+)  # fmt: skip
 from factorfield.methods.chain.profile import is_lost, profile_search
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.starts import best_of, start_values
@@ -209,5 +218,5 @@ class Chain:
         told = () if path.unresolved else (*advice, *advice_about(solver, path))
         return Solution(
             posterior, search.status, trace, {"solve": seconds}, settings, model=model, resume=resume,
-            advice=(*model.advice, *told), unresolved=path.unresolved,
+            advice=(*model.advice, *told), unresolved=path.unresolved, evidence=partial(log_evidence, solver, path),
         )  # fmt: skip

@@ -21,7 +21,7 @@ from factorfield.methods.chain.modes import unresolved_axis
 from factorfield.methods.chain.solver import Window, WindowSolver
 from factorfield.methods.chain.windows import WindowControl, window_error
 from factorfield.model.factors import FactorGroup
-from factorfield.model.model import WindowModel
+from factorfield.model.model import WindowModel, log_noise
 from factorfield.model.window_factors import speaks_within
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.problem.domain import TIME
@@ -141,6 +141,27 @@ def refilter(solver: WindowSolver, path: Path) -> None:
         path.starts.append(arrival * link.message)
         path.links.append(link)
         arrival = propagate(path.starts[-1], link)
+
+
+def log_evidence(solver: WindowSolver, path: Path) -> float | None:
+    """log p(measurements | equation, conditions, prior): of all factors less that of all but the measurements.
+
+    Both normalisers are those of the factors linearised at `centres`: exact for linear equations, Laplace otherwise.
+    """
+    model, arrival = solver.model, solver.model.prior_state
+    if path.is_stored or path.unresolved:
+        return None
+    for (lower, upper), groups, link, weights in zip(
+        pairwise(path.edges), path.groups, path.links, path.centres, strict=True
+    ):
+        others = [group for group in groups if group.statement.kind != "observation"]
+        if len(others) < len(groups) or not model.traits.linear:
+            if model.traits.linear:
+                link = solver.linear_segment(others, lower, upper)
+            else:
+                link = solver.eliminate(others, weights, lower, upper)
+        arrival = propagate(arrival * link.message, link)
+    return path.starts[-1].level - arrival.level - log_noise(model)
 
 
 # -- backward

@@ -52,7 +52,7 @@ class WindowSolver:
             groups = [*self.factors.standing(lower, upper), *groups]
         if not self.model.traits.linear:
             return self._newton(arrival, groups, lower, upper)
-        return self.passed(arrival, self._linear_segment(groups, lower, upper), groups)
+        return self.passed(arrival, self.linear_segment(groups, lower, upper), groups)
 
     def passed(self, arrival: Belief, link: Segment, groups: list[FactorGroup]) -> Window:
         """The window of a linear problem whose elimination is known."""
@@ -76,7 +76,7 @@ class WindowSolver:
         self.factorisations += 1
         return segment(rows, target, self.inner, self.state, self.inner_std, self.factors.end_map(lower, upper))
 
-    def _linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
+    def linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
         """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
         traits, centre = self.model.traits, np.zeros(len(self.order))
         if not traits.autonomous:
@@ -135,7 +135,7 @@ class WindowSolver:
             link = self.eliminate(groups, weights, lower, upper)
             self.iterations += 1
             standard = arrival.standard(link.message)
-            start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root)
+            start = Belief(arrival.mean + arrival.root @ standard.mean, arrival.root @ standard.root, standard.level)
             step = self.weights(start, link) - weights, standard.mean - white_state
             weights, white_state, value = self._line_search(groups, weights, white_state, step, merit)
             gained, merit = merit - value, value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,6 +236,36 @@ def _reduced(group: FactorGroup, slopes: Array, gap: Array, sd: Array, position:
         left = triangular[:height, index * len(group.shared) : (index + 1) * len(group.shared)]
         rows[:, low:high] = (left @ group.shared) * sd[low:high]
     return rows, triangular[:height, width] + times(rows, position)
+
+
+def log_evidence(model: BlockModel, position: Array) -> float | None:
+    """log p(measurements | equation, conditions, prior), factors linearised at a position in whitened weights."""
+    lines = tangents(model, unwhitened(model, position))
+    others = [group.statement.kind != "observation" for group in model.groups]
+    if all(others):
+        return 0.0
+    kept = replace(model, groups=tuple(group for group, keep in zip(model.groups, others, strict=True) if keep))
+    kept_lines = [line for line, keep in zip(lines, others, strict=True) if keep]
+    noise = sum(
+        float(np.sum(np.log(group.sigma))) + 0.5 * group.count * LOG_TWO_PI
+        for group, keep in zip(model.groups, others, strict=True)
+        if not keep
+    )
+    return _level(model, lines, position) - _level(kept, kept_lines, position) - noise
+
+
+def _level(model: BlockModel, lines: Sequence[Linearised], position: Array) -> float:
+    """The log of the integral of linearised factors over whitened weights, without the factors' own normalisers."""
+    if not model.groups:
+        return 0.0
+    belief, _ = condition(model, lines, position, 0.0)
+    total = float(belief.mean @ belief.mean) + belief.log_determinant
+    there, here = unwhitened(model, belief.mean), unwhitened(model, position)
+    for group, line in zip(model.groups, lines, strict=True):
+        moved = np.sum(line.slopes * (group.project(there) - group.project(here)), axis=1)
+        misfit = (line.value + moved - group.target) / group.sigma
+        total += float(misfit @ misfit)
+    return -0.5 * total
 
 
 def laplace_evidence(model: BlockModel, belief: Gaussian) -> float:

@@ -16,6 +16,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ from factorfield.methods.joint.belief import (
     free_energy,
     laplace_evidence,
     lines_under,
+    log_evidence,
     negative_log_joint,
     quadratic,
     sampled_change,
@@ -157,7 +159,10 @@ class Joint:
         posterior = GaussianPosterior(model.problem, model.representation, model.noise, mean, root)
         settings = {**model.settings, "method": self.name, "path": PATHS[type(belief)]}
         advice = (*model.advice, *advice_about(model, belief, posterior))
-        return Solution(posterior, status, trace.told(), timings, settings, model=model, advice=advice)
+        evidence = partial(log_evidence, model, belief.mean)
+        return Solution(
+            posterior, status, trace.told(), timings, settings, model=model, advice=advice, evidence=evidence
+        )
 
     def _enough(self, model: BlockModel) -> float:
         """The KL between successive beliefs, over all weights together, at which posterior linearisation stops."""
