@@ -30,6 +30,7 @@ from factorfield.model.representation import Representation
 from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, rates
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.problem import Problem
+from factorfield.problem.reference import linear_terms
 from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
@@ -88,42 +89,25 @@ def _told_size(problem: Problem, statement: Statement) -> float:
         face = statement.face or {}
         axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
         points = problem.domain.tensor(axes)
-    try:
-        offset = evaluate_at_zero(statement.relation, problem, points)
-    except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value there
-        return _size_of_inverse(statement)
+    offset = evaluate_at_zero(statement.relation, problem, points)
+    if not np.all(np.isfinite(offset)):  # such as log(u), which has no value there
+        return problem.reference[statement.jet.field][1] if statement.kind != "equation" else 0.0
     return float(np.sqrt(np.mean((statement.target - offset) ** 2))) / _response(problem, statement)
 
 
 def _response(problem: Problem, statement: Statement) -> float:
     """What a statement says about a field of size one that varies over the whole domain; of the field itself, if it
     names that: h*(u - 20) is about 20, whatever h is."""
-    own = {jet: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
+    slopes = linear_terms(problem, statement.relation, _centre(problem))
+    own = [float(np.max(np.abs(slope))) for jet, slope in slopes.items() if not jet.orders]
     if statement.kind == "equation" or not own:
         return natural_size(statement.relation, problem, 1.0)
-    sizes = [
-        np.max(np.abs(evaluate_coefficient(c, problem.typical_parameters, _centre(problem)))) for c in own.values()
-    ]
-    largest = float(max(sizes))
+    largest = max(own)
     return largest if np.isfinite(largest) and largest > 0.0 else 1.0
 
 
 def _centre(problem: Problem) -> dict[str, Array]:
     return {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
-
-
-def _size_of_inverse(statement: Statement) -> float:
-    """The field's size where a function of it was observed: log(u) = 3 means about 20."""
-    import sympy
-
-    relation = statement.relation
-    if len(relation.jets) != 1 or relation.expression.free_symbols != set(relation.jets):
-        return 0.0
-    symbol, seen = next(iter(relation.jets)), sympy.Symbol("seen")
-    found = sympy.solve(relation.expression - seen, symbol)
-    values = [np.asarray(sympy.lambdify(seen, one, "numpy")(statement.target), float) for one in found]
-    sizes = [float(np.sqrt(np.mean(v**2))) for v in values if np.all(np.isfinite(v))]
-    return max(sizes, default=0.0)
 
 
 def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Array | float:
@@ -134,9 +118,9 @@ def evaluate_at_zero(relation: Relation, problem: Problem, points: Points) -> Ar
 
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
     """The size of the equation's largest linear term for a field of size `scale` varying over the whole domain."""
-    centre, sizes = _centre(problem), []
-    for jet, coefficient in relation.linear_part.items():
-        size = float(np.max(np.abs(evaluate_coefficient(coefficient, problem.typical_parameters, centre))))
+    sizes = []
+    for jet, slope in linear_terms(problem, relation, _centre(problem)).items():
+        size = float(np.max(np.abs(slope)))
         for axis, times in jet.orders:
             size /= problem.domain[axis].length ** times
         sizes.append(size)
@@ -402,11 +386,7 @@ def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
     }  # fmt: skip
     points = problem.domain.tensor(axes)
     values = {**{str(symbol): 1.0 for symbol in statement.relation.jets}, **problem.typical_parameters}
-    try:
-        with np.errstate(all="ignore"):
-            found = evaluate_coefficient(statement.relation.expression, values, points)
-    except (TypeError, ValueError, ZeroDivisionError):
-        return 0
+    found = evaluate_coefficient(statement.relation.expression, values, points)
     if np.ndim(found) == 0 or not np.all(np.isfinite(found)):
         return 0
     table = np.moveaxis(

@@ -211,6 +211,15 @@ def _summed(
     return replace(centre, statement=statement, rows=tuple(rows), shared=None, target=centre.target - level)
 
 
+def has_slopes(groups: Sequence[FactorGroup], weights: Array) -> bool:
+    """Have all factors a value and a slope at the weights?"""
+    for group in (group for group in groups if not group.relation.is_linear):
+        parts = group.relation.value_and_gradient(group.project(weights), group.parameters, group.points)
+        if not all(np.all(np.isfinite(part)) for part in parts):
+            return False
+    return True
+
+
 def whitened_rows(groups: Sequence[FactorGroup], weights: Array) -> tuple[Array, Array]:
     """Factors linearised at `weights` as rows w = target +- 1."""
     rows, targets = [np.zeros((0, len(weights)))], [np.zeros(0)]

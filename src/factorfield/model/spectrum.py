@@ -20,7 +20,7 @@ from factorfield.model.activation import Activation
 from factorfield.model.basis import Fourier
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
-from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.reference import linear_terms
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
@@ -154,16 +154,16 @@ def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) ->
 
 
 def rates(problem: Problem, statement: Statement, waves: Mapping[str, ArrayLike]) -> Complex | None:
-    """lambda for waves of wave numbers k (arrays per space axis), coefficients taken at the domain's centre.
+    """lambda for waves of wave numbers k (arrays per space axis), coefficients taken at the domain's centre
+    and at the values that are told of the fields.
 
     Of a second-order equation, one root of lambda^2; None if the equation has no time derivative to lead.
     """
     centre = {n: np.array([0.5 * (problem.domain[n].lower + problem.domain[n].upper)]) for n in problem.domain.names}
     order = statement.relation.order(TIME)
     lead, total = 0.0, np.zeros(1, complex)
-    for jet, coefficient in statement.relation.linear_part.items():
-        size = float(np.ravel(evaluate_coefficient(coefficient, problem.typical_parameters, centre))[0])
-        times = dict(jet.orders)
+    for jet, slope in linear_terms(problem, statement.relation, centre).items():
+        size, times = float(np.ravel(slope)[0]), dict(jet.orders)
         if times.get(TIME, 0) == order:
             lead = size if times.keys() <= {TIME} else lead
             continue

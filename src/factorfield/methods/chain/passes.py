@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from factorfield.errors import ProblemError
+from factorfield.errors import FAILED, ProblemError
 from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.methods.chain.modes import unresolved_axis
@@ -75,10 +74,15 @@ def filter_windows(
     control = WindowControl(horizon, model.first_level, quiet, model.traits.has_later_data)
     path, arrival = Path([horizon.lower], starts), model.first_state()
     at_start: dict[str, float] = {}  # what the last modes carried there
+    failed: Exception | None = None
     while not control.done:
         lower, upper, first = path.edges[-1], control.end, len(path.edges) == 1
-        window = solver.solve(arrival, lower, upper, first)
-        if not control.judge(window_error(solver, tolerance, arrival, window, lower)):
+        try:
+            window = solver.solve(arrival, lower, upper, first)
+            error = window_error(solver, tolerance, arrival, window, lower)
+        except FAILED as problem:  # a shorter window may stay where all factors have slopes
+            failed, error = failed or problem, np.inf
+        if not _judged(control, error, failed if first else None):
             continue
         path.append(window, upper)
         path.unresolved = unresolved_axis(model, window.weights, at_start) if adapt and model.growing else None
@@ -89,6 +93,16 @@ def filter_windows(
             progress(f"window {control.accepted}, t = {upper:.4g}", control.fraction)
     path.rejected = control.rejected
     return path
+
+
+def _judged(control: WindowControl, error: float, failed: Exception | None) -> bool:
+    """Is a window short enough? Where none is, what failed first says more."""
+    try:
+        return control.judge(error)
+    except ProblemError:
+        if failed is not None:
+            raise failed from None
+        raise
 
 
 def filter_between(
@@ -145,7 +159,7 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
     for _ in range(solver.most_iterations):
         try:
             moves.append(newton_step(solver, path, first=not moves))
-        except (ValueError, linalg.LinAlgError):  # infinite rows
+        except FAILED:
             raise _lost() from None
         if progress is not None:
             progress(f"smoothing, the path moved by {moves[-1]:.1e} sd", 0.9)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,11 @@ from scipy import linalg
 
 from factorfield.errors import ProblemError, expected
 from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank, Message, triangle
-from factorfield.model.factors import FactorGroup, times, transposed_times
+from factorfield.model.factors import FactorGroup, has_slopes, times, transposed_times
 from factorfield.model.linearisation import Linearised, linearise
 from factorfield.model.model import BlockModel
+from factorfield.model.representation import with_constants
+from factorfield.problem.reference import constant_fields
 
 Array = NDArray[np.float64]
 Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
@@ -54,23 +57,30 @@ def tangents(model: BlockModel, weights: Array) -> list[Linearised]:
     ]
 
 
-def starting_lines(model: BlockModel) -> list[Linearised]:
-    """Tangents at the prior mean, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
-    zeta = [group.project(model.prior.mean) for group in model.groups]
-    with np.errstate(all="ignore"):  # judged below
-        lines = tangents(model, model.prior.mean)
-    for group, line in zip(model.groups, lines, strict=True):
-        if not (np.all(np.isfinite(line.value)) and np.all(np.isfinite(line.slopes))):
-            raise expected(
-                f"factors that are finite at the prior mean: {group.name}", "one that is not, such as log(0)",
-                "method='chain', which starts from the initial condition",
-            )  # fmt: skip
+def starting_place(model: BlockModel) -> Array:
+    """Whitened weights where a search begins: the prior mean, or constants that data and walls tell if it has no value
+    or no slope there, such as log(u) and sqrt(u) at 0."""
+    weights = model.prior.mean
+    candidates = (with_constants(model.representation, weights, each) for each in constant_fields(model.problem))
+    for place in chain((weights,), candidates):
+        if has_slopes(model.groups, place):
+            return (place - weights) / model.prior.std
+    raise expected(
+        "equations and conditions that have a value where the fields are what is told of them",
+        "one that has none, such as log(0)", "ff.Initial, ff.Boundary or ff.Observations that say how large they are",
+    )  # fmt: skip
+
+
+def starting_lines(model: BlockModel, position: Array) -> list[Linearised]:
+    """Tangents at a position, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
+    weights = unwhitened(model, position)
+    lines = tangents(model, weights)
     for index, group in enumerate(model.groups):
         activation = group.relation.is_activation
         if activation is not None:
             there = activation.inverse(group.target)
             slope = activation(there, 1)
-            value = group.target + slope * (zeta[index][:, 0] - there)
+            value = group.target + slope * (group.project(weights)[:, 0] - there)
             lines[index] = Linearised(value, slope[:, None], np.zeros_like(value), np.zeros_like(value))
     return lines
 

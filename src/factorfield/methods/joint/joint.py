@@ -39,11 +39,12 @@ from factorfield.methods.joint.belief import (
     quadratic,
     sampled_change,
     starting_lines,
+    starting_place,
     tangents,
     unwhitened,
 )  # fmt: skip
 from factorfield.methods.joint.modes import lost_details, richer
-from factorfield.methods.starts import best_of, start_values
+from factorfield.methods.starts import best_of, ends_of, start_values
 from factorfield.model.block import block_model
 from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
@@ -124,10 +125,11 @@ class Joint:
         return richer(taken(solution.model, BlockModel, self.name), solution)
 
     def _run_several(self, model: BlockModel, progress: Progress | None) -> Solution:
-        found = []
-        for values in start_values(model.problem, self.starts):
+        def search(values: Mapping[str, float]) -> Solution:
             start = self._held(model, values) if values else None
-            found.append(self._run(replace(model, start=start), progress))
+            return self._run(replace(model, start=start), progress)
+
+        found = ends_of(start_values(model.problem, self.starts), search)
         ends = [(-model.log_joint(solution.posterior.weight_mean), solution.parameters) for solution in found]
         best, said, advice = best_of(ends)
         status = Status(str(found[best].status), f"{found[best].status.help}; {said}")
@@ -165,10 +167,13 @@ class Joint:
         return self.tolerance * max(10.0, 0.02 * model.size)
 
     def _iterate(self, model: BlockModel, trace: Trace, progress: Progress | None) -> tuple[Gaussian, Status]:
-        position, passes = np.zeros(model.size), stages(model, self.continuation)
-        start: list[Linearised] | None = starting_lines(passes[0])
-        if model.start is not None:
-            position, passes, start = (model.start - model.prior.mean) / model.prior.std, [model], None
+        passes = stages(model, self.continuation) if model.start is None else [model]
+        start: list[Linearised] | None = None
+        if model.start is None:
+            position = starting_place(passes[0])
+            start = starting_lines(passes[0], position)
+        else:
+            position = (model.start - model.prior.mean) / model.prior.std
         refining = self.linearisation == "moments"
         for index, stage in enumerate(passes):
             last = index == len(passes) - 1
