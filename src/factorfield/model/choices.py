@@ -25,7 +25,7 @@ from factorfield.errors import Advice, expected
 from factorfield.messages.gaussian import Diagonal
 from factorfield.model.activation import Activation
 from factorfield.model.basis import Departure, Fourier, family_for
-from factorfield.model.functions import coefficient_prior
+from factorfield.model.functions import coefficient_prior, features_of
 from factorfield.model.representation import Representation
 from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, rates
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
@@ -49,6 +49,7 @@ FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units o
 # modes
 MOST_BLOCK_MODES = 16
 MOST_BLOCK_WEIGHTS = 1200  # of a block chosen automatically: a few seconds on a laptop
+MOST_PRODUCTS = 400  # weights of a block for the sake of products with unknown functions
 MOST_WINDOW_MODES = 32
 MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
 FEWEST_MODES = 4
@@ -263,7 +264,7 @@ def block_modes(problem: Problem, given: Mapping[str, int]) -> tuple[dict[str, i
     if TIME not in problem.domain:
         open_axes = [name for name in modes if name not in given]
         for name in open_axes:  # a field has two derivatives more than what it answers to
-            modes[name] = max(modes[name], modes_of_functions(problem, name) + 2)
+            modes[name] = max(modes[name], modes_of_functions(problem, name) + 2, _modes_of_products(problem, name))
         return affordable_modes(problem, modes, open_axes), ()
     if TIME in given:
         return {**modes, TIME: given[TIME]}, ()
@@ -374,6 +375,14 @@ def modes_of_functions(problem: Problem, axis: str) -> int:
     """The fewest frequencies (periodic) or lowest degree (interval) along an axis that holds them; 0 without any."""
     spoken = [s for s in problem.statements if s.points is None and axis not in (s.face or {})]
     return max((_modes_of(problem, statement, axis) for statement in spoken), default=0)
+
+
+def _modes_of_products(problem: Problem, axis: str) -> int:
+    """Where an unknown function multiplies the field, the field bends as its inverse does: twice the function's."""
+    product = any(s.relation.functions and not s.relation.is_linear for s in problem.statements if s.kind == "equation")
+    over = [u for u in problem.functions.values() if axis in u.over] if product else []
+    most = int(MOST_PRODUCTS ** (1.0 / len(problem.domain.names)))
+    return min(max((2 * features_of(u, problem.domain[axis]) for u in over), default=0) + 2, most) if over else 0
 
 
 def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:

@@ -22,6 +22,8 @@ from factorfield.model.representation import with_constants
 from factorfield.problem.reference import constant_fields
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+ARRIVED = 1e-3  # nats: a step that gains less has arrived
 Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
 CACHED_ROWS = 512  # a block of rows should stay in cache between being formed and being multiplied
 SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
@@ -211,6 +213,53 @@ def condition(
     for rows, target in whitened_blocks(model, lines, position, max(CACHED_ROWS, size)):
         root = root * Message(rows, target)
     return root
+
+
+def onto_equation(model: BlockModel, position: Array, free: Indices, most: int) -> tuple[Array, float]:
+    """The fields that suit coefficients held where they are, and the negative log joint there.
+
+    Newton steps in the `free` weights alone; between them the last factor serves again while each step gains far less
+    than the one before, which also corrects its rounding. Of an equation linear in the fields one factor is enough.
+    """
+    merit = negative_log_joint(model, position)
+    for _ in range(most if math.isfinite(merit) else 0):
+        gained, factor = math.inf, None
+        while True:
+            gradient, curvature = _slope_and_curvature(model, position, free, factor is None)
+            if factor is None:
+                factor, info = linalg.lapack.dpotrf(curvature, lower=1, clean=0)
+                if info != 0:
+                    return position, merit
+            candidate = position.copy()
+            candidate[free] -= linalg.cho_solve((factor, True), gradient, check_finite=False)
+            value = negative_log_joint(model, candidate)
+            if not value < merit:
+                break
+            before, gained = gained, merit - value
+            position, merit = candidate, value
+            if gained < ARRIVED:
+                return position, merit
+            if gained > 0.1 * before:
+                break
+        if gained == math.inf:
+            break
+    return position, merit
+
+
+def _slope_and_curvature(
+    model: BlockModel, position: Array, free: Indices, with_curvature: bool
+) -> tuple[Array, Array | None]:
+    """Gradient of the negative log joint by the free weights, and its Gauss-Newton curvature (lower triangle)."""
+    weights = unwhitened(model, position)
+    if not with_curvature:
+        return (-model.log_joint_gradient(weights)[1] * model.prior.std)[free], None
+    curvature = np.asfortranarray(np.eye(len(free)))
+    gradient = position[free].copy()
+    for rows, target in whitened_blocks(model, tangents(model, weights), position):
+        own = rows[:, free]
+        curvature = linalg.blas.dsyrk(1.0, own.T, beta=1.0, c=curvature, lower=1, overwrite_c=1)
+        gradient += transposed_times(own, times(rows, position) - target)
+    return gradient, curvature
 
 
 def whitened_blocks(
