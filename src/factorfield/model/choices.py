@@ -30,7 +30,7 @@ from factorfield.model.representation import Representation
 from factorfield.model.spectrum import MOST_FREQUENCIES, Spectrum, rates
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.problem import Problem
-from factorfield.problem.reference import linear_terms
+from factorfield.problem.reference import linear_terms, reference_state
 from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
@@ -92,7 +92,7 @@ def _told_size(problem: Problem, statement: Statement) -> float:
         points = problem.domain.tensor(axes)
     offset = evaluate_at_zero(statement.relation, problem, points)
     if not np.all(np.isfinite(offset)):  # such as log(u), which has no value there
-        return problem.reference[statement.jet.field][1] if statement.kind != "equation" else 0.0
+        return reference_state(problem)[statement.jet.field][1] if statement.kind != "equation" else 0.0
     return float(np.sqrt(np.mean((statement.target - offset) ** 2))) / _response(problem, statement)
 
 

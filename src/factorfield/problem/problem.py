@@ -10,7 +10,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -23,7 +22,6 @@ from factorfield.problem.consistency import check_contradictions, check_counts
 from factorfield.problem.domain import TIME, Axis, Domain
 from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, parse_sides
-from factorfield.problem.reference import reference_state
 from factorfield.problem.relation import Relation, find_fields, parse_relation
 from factorfield.problem.statement import Sigma, Statement
 from factorfield.problem.stencil import average, difference
@@ -134,11 +132,6 @@ class Problem:
         changed = copy.copy(self)
         changed._set(statements=tuple(statements))
         return changed
-
-    @cached_property
-    def reference(self) -> dict[str, tuple[float, float]]:
-        """Mean and size of what data, starts and walls tell of each field."""
-        return reference_state(self)
 
     @property
     def names(self) -> tuple[str, ...]:

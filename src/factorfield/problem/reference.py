@@ -7,21 +7,20 @@ such as sqrt, log and 1/u have no value or no slope at.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Jet, Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
-
-if TYPE_CHECKING:
-    from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 POINTS = 64  # along each free axis, where a formula of a start or a wall is read
 
 
+@lru_cache(maxsize=8)  # a model of one problem asks for it many times
 def reference_state(problem: Problem) -> dict[str, tuple[float, float]]:
     """Mean and root mean square of the values told of each field; (0, largest of the others, or 1) where none are."""
     values: dict[str, list[Array]] = {name: [] for name in problem.fields}
@@ -41,9 +40,9 @@ def _average(values: list[Array], power: int) -> float:
 
 def constant_fields(problem: Problem) -> Iterator[dict[str, float]]:
     """Constants that a search may begin at, the likeliest first: what is told on average, else its size."""
-    yield {name: mean for name, (mean, _) in problem.reference.items()}
+    yield {name: mean for name, (mean, _) in reference_state(problem).items()}
     for sign in (1.0, -1.0):
-        yield {name: sign * size for name, (_, size) in problem.reference.items()}
+        yield {name: sign * size for name, (_, size) in reference_state(problem).items()}
 
 
 def told_values(problem: Problem, statement: Statement) -> Array | None:

@@ -31,6 +31,7 @@ Beliefs = list[Belief] | StoredBeliefs
 HOPELESS = 1e9  # standard deviations that a path may move in one step
 PATH_SETTLED = 1e-3  # standard deviations: a path that moves less rests
 NEAR, SHORTEST = 1.0, 1e-3  # standard deviations within which a step is taken as it is, and the least part of one
+MOST_CUTS = 5  # steps in a row that are cut to the shortest: the path stalls
 LINEAR = "linear and Gaussian: exact for the windows chosen"
 
 
@@ -48,6 +49,8 @@ class Path:
     centres: list[Array] = field(default_factory=list)
     futures: list[Message] = field(default_factory=list)
     rejected: int = 0
+    unsettled: str = ""  # where a window's own search did not come to rest
+    cuts: int = 0  # steps in a row that had to be cut to the shortest
     unresolved: str | None = None  # an axis along which more modes are needed: the path ends there
 
     def append(self, window: Window, upper: float) -> None:
@@ -55,6 +58,8 @@ class Path:
         self.starts.append(window.start)
         self.links.append(window.link)
         self.groups.append(window.groups)
+        if window.unsettled and not self.unsettled:
+            self.unsettled = f"the window up to t = {upper:.4g} still moved by {window.unsettled:.2g} nats"
         if isinstance(self.starts, list):  # a file that holds the beliefs is there to save memory
             self.centres.append(window.weights)
 
@@ -154,6 +159,8 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
         path.futures = [Message.nothing(len(solver.state))] * len(path.links)
     traits = solver.model.traits
     moves: list[float] = []
+    if not traits.linear and not traits.has_later_data and path.unsettled:
+        return Status("max-iterations", path.unsettled), []
     if traits.linear or not traits.has_later_data:
         return Status("converged", LINEAR if traits.linear else "every window settled"), []
     for _ in range(solver.most_iterations):
@@ -167,6 +174,9 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
             break
         if moves[-1] < PATH_SETTLED:
             return Status("converged", f"the smoothed path rests to {moves[-1]:.1e} standard deviations"), moves
+        if path.cuts > MOST_CUTS:
+            said = f"a step of {moves[-1]:.1e} standard deviations, of which not even {SHORTEST:g} gains anything"
+            return Status("max-iterations", f"the smoothed path stalls before {said}; try starts=5"), moves
     return Status("max-iterations", f"the smoothed path still moves by {moves[-1]:.1e} standard deviations"), moves
 
 
@@ -204,7 +214,11 @@ def _towards(solver: WindowSolver, path: Path, wanted: list[Array], first: bool)
     length = 1.0
     while True:
         candidate = [old + length * (new - old) for old, new in zip(path.centres, wanted, strict=True)]
-        if length < SHORTEST or solver.path_merit(path.groups, candidate.__getitem__) <= least:
+        if solver.path_merit(path.groups, candidate.__getitem__) <= least:
+            path.cuts = 0
+            return candidate
+        if length < SHORTEST:
+            path.cuts += 1
             return candidate
         length *= 0.5
 

@@ -24,6 +24,7 @@ from factorfield.problem.reference import constant_fields
 
 Array = NDArray[np.float64]
 ARRIVED = 1e-3  # nats: a step that gains less has arrived
+ROUNDING = 1e-9  # of the negative log density: what sums of squares of this size cannot tell
 SHORTEST_STEP = 1e-4
 
 
@@ -35,6 +36,7 @@ class Window:
     link: Segment
     weights: Array
     groups: list[FactorGroup]
+    unsettled: float = 0.0  # nats that the last step of the search within it still moved; 0: it rests
 
 
 class WindowSolver:
@@ -138,9 +140,9 @@ class WindowSolver:
             step = self.weights(start, link) - weights, standard.mean - place
             weights, place, value = self._line_search(groups, weights, place, step, merit)
             gained, merit = merit - value, value
-            if abs(gained) < ARRIVED:
-                break
-        return Window(start, link, weights, groups)
+            if abs(gained) < ARRIVED + ROUNDING * abs(merit):
+                return Window(start, link, weights, groups)
+        return Window(start, link, weights, groups, abs(gained))
 
     def _begin(self, arrival: Belief, groups: list[FactorGroup], lower: float) -> tuple[Array, Array]:
         """Where the labels are, not at the prior; beside constants that are told of the fields, where a factor has no
