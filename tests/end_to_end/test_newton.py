@@ -170,4 +170,4 @@ def test_an_unknown_function_is_found_on_the_equation() -> None:
 def test_a_stall_is_not_called_converged() -> None:
     problem, _, _ = _conduction(0)
     solution = ff.solve(problem, method=Joint(iterations=1), modes={"x": 20})
-    assert solution.status == "max-iterations" and "promises" in solution.status.help
+    assert solution.status == "max-iterations" and "promised" in solution.status.help

@@ -56,6 +56,7 @@ from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 EXACT_CONDITION = (
     1e6  # a linear problem is exact: Cholesky keeps ten digits of the answer below this, QR takes over above
 )
@@ -69,11 +70,16 @@ LARGER = (1e3, 1e2, 1e1, 1.0)  # sigmas of the equations, one search after the o
 HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
 
 
-Indices = NDArray[np.int64]
-
-
 # what the conditioning of the problem asked for, as settings tell it
 PATHS = {Dense: "Dense", Message: "SquareRoot", LowRank: "LowRank"}
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Why a search ended before it converged, and the gain in nats that it was promised last."""
+
+    text: str
+    promised: float
 
 
 @dataclass
@@ -184,47 +190,56 @@ class Joint:
             start = starting_lines(passes[0], position)
         else:
             position = (model.start - model.prior.mean) / model.prior.std
-        refining = self.linearisation == "moments"
         for stage in passes[:-1]:  # an early pass has to reach the next one's neighbourhood
             belief, _ = self._descend(stage, position, start, trace, progress, 1.0)
             position, start = belief.mean, None
-        belief, stalled = self._descend(model, position, start, trace, progress, None)
-        if stalled:
-            belief, stalled = self._by_sigmas(model, belief, stalled, trace, progress)
-        trace.log_evidence, told = laplace_evidence(model, belief), ""
-        if refining and not stalled and not trace.refinement < self._enough(model):
-            refined, told = self._refine(model, belief, trace, progress)
-            # lines over the uncertainty of coefficients may leave an equation that bends with them: tangents do not
-            left = told or followed(model, refined.mean) > UNFOLLOWED > followed(model, belief.mean)
-            if left and len(field_weights(model)) < model.size:
-                trace.log_evidence = laplace_evidence(model, belief)
-            else:
-                belief, stalled = refined, told
+        belief, stall = self._descend(model, position, start, trace, progress, None)
+        if stall is not None and stall.promised > STALLED and not model.follows_protocol:
+            belief, stall = self._by_sigmas(model, belief, stall, trace, progress)
+        if self.linearisation == "moments" and not trace.refinement < self._enough(model):
+            belief, stall = self._refined(model, belief, stall, trace, progress)
+        else:
+            trace.log_evidence = laplace_evidence(model, belief)
         if not np.all(np.isfinite(belief.mean)):
             return belief, Status("diverged")
-        if stalled:
-            return belief, Status("max-iterations", stalled)
+        if stall is not None:
+            return belief, Status("max-iterations", stall.text)
         return belief, Status("converged", f"a further step would gain less than {self.tolerance:g} nats")
 
+    def _refined(
+        self, model: BlockModel, belief: Gaussian, stall: Stall | None, trace: Trace, progress: Progress | None
+    ) -> tuple[Gaussian, Stall | None]:
+        """The belief refined; with unknown coefficients only where it still is on the equations."""
+        refined, told = self._refine(model, belief, trace, progress)
+        if len(field_weights(model)) == model.size:
+            return refined, told
+        # lines over the uncertainty of coefficients may leave an equation that bends with them: tangents do not
+        if told is None and not followed(model, refined.mean) > UNFOLLOWED > followed(model, belief.mean):
+            return refined, stall
+        trace.log_evidence = laplace_evidence(model, belief)
+        return belief, stall
+
     def _by_sigmas(
-        self, model: BlockModel, belief: Gaussian, stalled: str, trace: Trace, progress: Progress | None
-    ) -> tuple[Gaussian, str]:
+        self, model: BlockModel, belief: Gaussian, stall: Stall, trace: Trace, progress: Progress | None
+    ) -> tuple[Gaussian, Stall | None]:
         """Where the search stalls: the equations first with larger sigmas, which leave it more room, then with less."""
-        position, best = np.zeros(model.size), negative_log_joint(model, belief.mean)
-        if model.start is None:
-            position = starting_place(model)
+        position = starting_place(model) if model.start is None else belief.mean
         for factor in LARGER:
-            groups = [_with_larger_sigma(group, factor) for group in model.groups]
-            eased = replace(model, groups=tuple(groups))
-            found, again = self._descend(eased, position, None, trace, progress, 1.0 if factor > 1.0 else None)
+            eased = replace(model, groups=tuple(_with_larger_sigma(group, factor) for group in model.groups))
+            attempt = Trace()
+            found, again = self._descend(eased, position, None, attempt, progress, 1.0 if factor > 1.0 else None)
             position = found.mean
-        return (found, again) if negative_log_joint(model, found.mean) < best else (belief, stalled)
+            trace.iterations += attempt.iterations
+        if not negative_log_joint(model, found.mean) < negative_log_joint(model, belief.mean):
+            return belief, stall
+        trace.negative_log_joint, trace.refinement = attempt.negative_log_joint, attempt.refinement
+        return found, again
 
     def _descend(
         self, model: BlockModel, position: Array, start: list[Linearised] | None, trace: Trace,
         progress: Progress | None, tolerance: float | None,
-    ) -> tuple[Gaussian, str]:  # fmt: skip
-        """Gauss-Newton on the negative log joint from a position in whitened weights; a text where it stalls.
+    ) -> tuple[Gaussian, Stall | None]:  # fmt: skip
+        """Gauss-Newton on the negative log joint from a position in whitened weights.
 
         `tolerance` None: as far as asked, or to the neighbourhood of the refinement that follows.
         """
@@ -246,12 +261,14 @@ class Joint:
                 trace.refinement = sampled_change(model, belief, lines, position)
                 near = trace.refinement < self._enough(model) or promised < least
             if near:
-                return condition(model, lines, position, ITERATED_CONDITION, belief), ""
+                return condition(model, lines, position, ITERATED_CONDITION, belief), None
             found = self._line_search(model, position, step, merit, fields)
             if found is None:
-                return belief, f"a step promises {promised:.2g} nats, and not even a short part of it gains any"
+                text = f"a step promises {promised:.2g} nats, and not even a short part of it gains any"
+                return belief, Stall(f"the search stalls: {text}", promised)
             position, merit = found
-        return belief, f"{self.iterations} iterations came first: the next step promises {promised:.2g} nats"
+        text = f"{self.iterations} iterations came first: the last step promised {promised:.2g} nats"
+        return belief, Stall(text, promised)
 
     def _line_search(
         self, model: BlockModel, position: Array, step: Array, merit: float, fields: Indices
@@ -270,13 +287,13 @@ class Joint:
 
     def _refine(
         self, model: BlockModel, belief: Gaussian, trace: Trace, progress: Progress | None
-    ) -> tuple[Gaussian, str]:
-        """Posterior linearisation from a belief, accepted only while the free energy falls; a text where it stalls."""
+    ) -> tuple[Gaussian, Stall | None]:
+        """Posterior linearisation from a belief, accepted only while the free energy falls."""
         lines = lines_under(model, belief)
         merit = free_energy(model, belief, lines)
         if not math.isfinite(merit):  # a function of a field that has no value within its uncertainty
             trace.log_evidence = laplace_evidence(model, belief)
-            return belief, ""
+            return belief, None
         trace.free_energy.append(merit)
         for _ in range(self.iterations):
             proposal = condition(model, lines, belief.mean, ITERATED_CONDITION)
@@ -286,14 +303,15 @@ class Joint:
             if progress is not None:
                 progress(f"refinement {len(trace.free_energy)}, KL to the last belief {change:.1e}", 0.8)
             if change < self._enough(model):  # the free energy is flat here: nothing left to judge
-                return proposal, ""
+                return proposal, None
             found = next(_better(model, belief, proposal, merit), None)
             if found is None:  # not even a short step helps: the belief is as good as the free energy can tell
                 text = f"the refinement would move by {change:.2g} nats, and not even a short part of it gains any"
-                return belief, text if change > STALLED else ""
+                return belief, Stall(text, change) if change > STALLED else None
             belief, lines, merit = found
             trace.free_energy.append(merit)
-        return belief, f"{self.iterations} refinements came first: the next would move by {change:.2g} nats"
+        text = f"{self.iterations} refinements came first: the last moved by {change:.2g} nats"
+        return belief, Stall(text, change)
 
 
 def Laplace(**options: Any) -> Joint:
