@@ -14,6 +14,9 @@ class ProblemError(ValueError):
     """Something in a description cannot be used. One line: what was expected, what came, what to try."""
 
 
+FAILED = (ProblemError, ValueError, ArithmeticError)  # how a search ends that led nowhere; LinAlgError is a ValueError
+
+
 @dataclass(frozen=True)
 class Advice:
     """Something a user should know about a model or a solution: `kind` for programs, `text` for people.

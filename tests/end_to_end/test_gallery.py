@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -164,19 +166,22 @@ def test_hare_and_lynx_agree_with_the_published_analysis() -> None:
 
 
 def test_a_density_that_is_nowhere_finite_is_one_line() -> None:
-    seen = ff.Observations(t=[0.0, 0.5], of="log(u)", value=[1.0, 0.5], sigma=0.1)
     with pytest.raises(ff.ProblemError, match=r"a finite density near the data.*ff.Initial"):
-        ff.solve(ff.Problem("u_t = -u", {"t": ff.Interval(0, 1)}, {}, [seen]))
+        ff.solve(ff.Problem("u_t = log(-1 - u**2)", {"t": ff.Interval(0, 1)}, {}, [ff.Initial("u = 1")]))
 
 
-def test_a_method_that_cannot_start_or_follow_says_so() -> None:
-    """One polynomial over twenty years of oscillations is far off; log(h) has no value where it would start."""
+def test_logarithms_alone_tell_where_a_field_is() -> None:
+    seen = ff.Observations(t=[0.0, 0.5], of="log(u)", value=[1.0, 0.5], sigma=0.1)
+    found = ff.solve(ff.Problem("u_t = -u", {"t": ff.Interval(0, 1)}, {}, [seen])).predict(t=[0.0])
+    assert abs(found["mean"].item() - np.e) < 0.05
+
+
+def test_a_method_that_cannot_follow_says_so() -> None:
+    """One polynomial over twenty years of oscillations is far off."""
     with pytest.warns(ff.AdviceWarning) as told:
         ff.solve(ff.problems.get("lotka-volterra"), method="joint")
     said = " ".join(str(entry.message) for entry in told)
-    assert "misses its values" in said and "the last of 20 modes along t still carry" in said
-    with pytest.raises(ff.ProblemError, match=r"finite at the prior mean.*log\(h\).*method='chain'"):
-        ff.solve(ff.problems.get("hare-lynx"), method="joint")
+    assert "misses its values" in said and re.search(r"the last of \d+ modes along t still carry", said)
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,20 @@ A Gaussian belief has one mode. Where starts spread over the prior end at differ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from factorfield.errors import Advice
+from factorfield.errors import FAILED, Advice
 from factorfield.model.functions import coefficient_prior
 from factorfield.posterior.base import Estimate
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
+End = TypeVar("End")
 HELD = 1e-4  # share of the prior's sd within which an unknown counts as held
 APART = 3.0  # standard deviations of the difference between two ends
 RIVAL = 10.0  # nats by which another end may be less probable and still deserve a warning
@@ -32,6 +34,20 @@ def start_values(problem: Problem, count: int) -> list[dict[str, float]]:
         for start, level in zip(starts[1:], levels, strict=True):
             start[name] = mean + float(np.sqrt(variance) * special.ndtri(level))
     return starts
+
+
+def ends_of(starts: Sequence[Mapping[str, float]], search: Callable[[Mapping[str, float]], End]) -> list[End]:
+    """What the searches find; one that leads nowhere is left out, and its failure told only if all do."""
+    found: list[End] = []
+    failed: Exception | None = None
+    for values in starts:
+        try:
+            found.append(search(values))
+        except FAILED as problem:
+            failed = failed or problem
+    if failed is not None and not found:
+        raise failed
+    return found
 
 
 def best_of(ends: Sequence[tuple[float, Mapping[str, Estimate]]]) -> tuple[int, str, tuple[Advice, ...]]:

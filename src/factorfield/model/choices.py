@@ -32,7 +32,7 @@ from factorfield.errors import Advice, expected
 from factorfield.messages.gaussian import Diagonal
 from factorfield.model.activation import Activation
 from factorfield.model.basis import Departure, Fourier, family_for
-from factorfield.model.functions import coefficient_prior
+from factorfield.model.functions import coefficient_prior, features_of
 from factorfield.model.representation import Representation
 from factorfield.model.spectrum import (
     FEWEST_LABELS,
@@ -42,10 +42,12 @@ from factorfield.model.spectrum import (
     lasting_rates,
     over_domain,
     rates,
+    terms_over_domain,
 )
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.noise import LogNormal
 from factorfield.problem.problem import Problem
+from factorfield.problem.reference import reference_state
 from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
@@ -69,6 +71,7 @@ FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units o
 # modes
 MOST_BLOCK_MODES = 16
 MOST_BLOCK_WEIGHTS = 1200  # of a block chosen automatically: a few seconds on a laptop
+MOST_PRODUCTS = 400  # weights of a block for the sake of products with unknown functions
 MOST_WINDOW_MODES = 32
 MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
 FEWEST_MODES = 4
@@ -204,18 +207,20 @@ def condition_scale(problem: Problem, statement: Statement, sizes: Sizes) -> flo
 
 def _told_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
     """The field's size by one statement alone; 0 where it tells none."""
-    try:
-        size = _source_size(problem, statement, offsets)
-    except (TypeError, ValueError, ZeroDivisionError):  # such as log(u), which has no value where the field vanishes
-        return _size_of_inverse(statement)
+    size = _source_size(problem, statement, offsets)
+    if not np.isfinite(size):  # such as log(u), which has no value where the field vanishes
+        named = [reference_state(problem)[name][1] for name in statement.relation.fields]
+        return max(named, default=0.0) if statement.kind != "equation" else 0.0
     own = [abs(offsets.get(jet.field, 0.0)) for jet in statement.relation.jets.values() if not jet.orders]
     response = _response(problem, statement)
     # a difference from the offset that is but rounding tells nothing
-    return size / response if np.isfinite(size) and size > 1e-12 * response * max(own, default=0.0) else 0.0
+    return size / response if size > 1e-12 * response * max(own, default=0.0) else 0.0
 
 
 def _source_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
-    """The root mean square of what a statement says beside fields at their offsets: values, fluxes, sources."""
+    """The root mean square of what a statement says beside fields at their offsets: values, fluxes, sources.
+
+    Not finite where it has no value beside them."""
     said = evaluate_at(statement.relation, problem, _where(problem, statement), offsets)
     return float(np.sqrt(np.mean((statement.target - _share(statement) * said) ** 2)))
 
@@ -237,24 +242,11 @@ def _where(problem: Problem, statement: Statement) -> Points:
 def _response(problem: Problem, statement: Statement) -> float:
     """What a statement says about a field of size one that varies over the whole domain; of the field itself, if it
     names that: h*(u - 20) is about 20, whatever h is."""
-    own = {jet: c for jet, c in statement.relation.linear_part.items() if not jet.orders}
+    terms = terms_over_domain(problem, statement.relation)
+    own = [largest(slopes) for jet, slopes in terms.items() if not jet.orders]
     if statement.kind == "equation" or not own:
         return natural_size(statement.relation, problem, 1.0)
-    return max(largest(over_domain(problem, c)) for c in own.values()) or 1.0
-
-
-def _size_of_inverse(statement: Statement) -> float:
-    """The field's size where a function of it was observed: log(u) = 3 means about 20."""
-    import sympy
-
-    relation = statement.relation
-    if len(relation.jets) != 1 or relation.expression.free_symbols != set(relation.jets):
-        return 0.0
-    symbol, seen = next(iter(relation.jets)), sympy.Symbol("seen")
-    found = sympy.solve(relation.expression - seen, symbol)
-    values = [np.asarray(sympy.lambdify(seen, one, "numpy")(statement.target), float) for one in found]
-    sizes = [float(np.sqrt(np.mean(v**2))) for v in values if np.all(np.isfinite(v))]
-    return max(sizes, default=0.0)
+    return max(own) or 1.0
 
 
 def evaluate_at(
@@ -269,8 +261,8 @@ def evaluate_at(
 def natural_size(relation: Relation, problem: Problem, scale: float) -> float:
     """The size of the largest linear term, anywhere, for a field of size `scale` varying over the whole domain."""
     sizes = []
-    for jet, coefficient in relation.linear_part.items():
-        size = largest(over_domain(problem, coefficient))
+    for jet, slopes in terms_over_domain(problem, relation).items():
+        size = largest(slopes)
         for axis, times in jet.orders:
             size /= problem.domain[axis].length ** times
         sizes.append(size)
@@ -329,7 +321,7 @@ def _block_sigma(problem: Problem, statement: Statement, sizes: Sizes) -> Sigma:
         return Sigma(LABEL_NOISE * sizes.scale, "default")
     if statement.kind == "equation":
         source = _source_size(problem, statement, sizes.offsets)
-        terms = max(natural_size(statement.relation, problem, sizes.scale), source)
+        terms = largest([natural_size(statement.relation, problem, sizes.scale), source])
         return Sigma(BLOCK_RESIDUAL * terms, "default")
     return Sigma(FACE_NOISE * _face_size(problem, statement, sizes), "default")
 
@@ -421,7 +413,7 @@ def block_modes(problem: Problem, given: Mapping[str, int]) -> tuple[dict[str, i
     if TIME not in problem.domain:
         open_axes = [name for name in modes if name not in given]
         for name in open_axes:  # a field has two derivatives more than what it answers to
-            modes[name] = max(modes[name], modes_of_functions(problem, name) + 2)
+            modes[name] = max(modes[name], modes_of_functions(problem, name) + 2, _modes_of_products(problem, name))
         return affordable_modes(problem, modes, open_axes), ()
     if TIME in given:
         return {**modes, TIME: given[TIME]}, ()
@@ -534,6 +526,14 @@ def modes_of_functions(problem: Problem, axis: str) -> int:
     return max((_modes_of(problem, statement, axis) for statement in spoken), default=0)
 
 
+def _modes_of_products(problem: Problem, axis: str) -> int:
+    """Where an unknown function multiplies the field, the field bends as its inverse does: twice the function's."""
+    product = any(s.relation.functions and not s.relation.is_linear for s in problem.statements if s.kind == "equation")
+    over = [u for u in problem.functions.values() if axis in u.over] if product else []
+    most = int(MOST_PRODUCTS ** (1.0 / len(problem.domain.names)))
+    return min(max((2 * features_of(u, problem.domain[axis]) for u in over), default=0) + 2, most) if over else 0
+
+
 def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
     where = problem.domain[axis]
     face = statement.face or {}
@@ -544,11 +544,7 @@ def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
     }  # fmt: skip
     points = problem.domain.tensor(axes)
     values = {**{str(symbol): 1.0 for symbol in statement.relation.jets}, **problem.typical_parameters}
-    try:
-        with np.errstate(all="ignore"):
-            found = evaluate_coefficient(statement.relation.expression, values, points)
-    except (TypeError, ValueError, ZeroDivisionError):
-        return 0
+    found = evaluate_coefficient(statement.relation.expression, values, points)
     if np.ndim(found) == 0 or not np.all(np.isfinite(found)):
         return 0
     table = np.moveaxis(

@@ -130,6 +130,16 @@ class FactorGroup:
         misfit = self.misfit(weights)
         return float(-0.5 * misfit @ misfit - np.sum(np.log(self.sigma)) - 0.5 * self.count * LOG_TWO_PI)
 
+    def log_likelihood_gradient(self, weights: Array) -> Array:
+        """By the weights, without forming any rows."""
+        value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
+        pull = (self.target - value) / self.sigma**2
+        gradient = np.zeros(len(weights))
+        for j, (rows, block) in enumerate(zip(self.rows, self.blocks, strict=True)):
+            part = transposed_times(rows, slopes[:, j] * pull)
+            gradient[block] += part if self.shared is None else transposed_times(self.shared, part)
+        return gradient
+
 
 def build_group(
     statement: Statement,
@@ -197,6 +207,15 @@ def _summed(
         for j in range(len(rows)):
             rows[j] += weight * moved.dense_rows(j)
     return replace(centre, statement=statement, rows=tuple(rows), shared=None, target=centre.target - level)
+
+
+def has_slopes(groups: Sequence[FactorGroup], weights: Array) -> bool:
+    """Have all factors a value and a slope at the weights?"""
+    for group in (group for group in groups if not group.relation.is_linear):
+        parts = group.relation.value_and_gradient(group.project(weights), group.parameters, group.points)
+        if not all(np.all(np.isfinite(part)) for part in parts):
+            return False
+    return True
 
 
 def whitened_rows(groups: Sequence[FactorGroup], weights: Array) -> tuple[Array, Array]:

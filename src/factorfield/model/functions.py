@@ -40,7 +40,7 @@ def _function_part(name: str, unknown: Unknown, domain: Domain) -> Part:
     families, covariance = {}, np.full((1, 1), variance)
     for axis in axes:
         length = unknown.length or DEFAULT_LENGTH * domain[axis].length
-        modes = _features(domain[axis], length)
+        modes = features_of(unknown, domain[axis])
         families[axis] = family_for(domain[axis], modes)
         covariance = np.kron(covariance, _coefficient_covariance(domain[axis], modes, length))
     values, vectors = np.linalg.eigh(covariance)
@@ -51,9 +51,9 @@ def _function_part(name: str, unknown: Unknown, domain: Domain) -> Part:
     return name, Tensor(families, np.ascontiguousarray(rotation)), Form((name,), axes, link=link, offset=mean)
 
 
-def _features(axis: Axis, length: float) -> int:
-    """Frequencies or degrees that follow a function of this length."""
-    turns = axis.length / length
+def features_of(unknown: Unknown, axis: Axis) -> int:
+    """Frequencies or degrees along an axis that follow an unknown function."""
+    turns = axis.length / (unknown.length or DEFAULT_LENGTH * axis.length)
     return int(np.clip(np.ceil((2.0 if isinstance(axis, Periodic) else 4.0) * turns), 6, FINEST))
 
 

@@ -105,6 +105,18 @@ def field_form(name: str, axes: tuple[str, ...], activation: Activation, readout
     return Form(latents, axes, weights, activation)
 
 
+def with_constants(representation: Representation, weights: Array, values: Mapping[str, float]) -> Array:
+    """The weights with each field of one unit exchanged for a constant; the first feature of every family is 1."""
+    changed = weights.copy()
+    for name, value in values.items():
+        form = representation.forms[name]
+        latent = representation.latents[form.latents[0]]
+        if len(form.latents) == 1 and latent.basis.rotation is None:
+            changed[latent.block] = 0.0
+            changed[latent.block.start] = form.activation.inverse(value / form.readout[0])
+    return changed
+
+
 def coefficient_form(name: str, positive: bool) -> Form:
     return Form((name,), (), link="exp" if positive else "activation")
 
@@ -303,14 +315,16 @@ class LatentRelation:
 
     def value(self, zeta: Array, parameters: Mapping[str, float], coordinates: Mapping[str, Array]) -> Array:
         """The relation at functionals `zeta` (..., functionals)."""
-        result = self._numpy[0](*self._values(zeta, parameters, coordinates))
+        with np.errstate(all="ignore"):  # what has no value is NaN, judged by those who ask
+            result = self._numpy[0](*self._values(zeta, parameters, coordinates))
         return np.broadcast_to(np.asarray(result, float), zeta.shape[:-1])
 
     def value_and_gradient(
         self, zeta: Array, parameters: Mapping[str, float], coordinates: Mapping[str, Array]
     ) -> tuple[Array, Array]:
         """The relation (...,) and its derivatives with respect to the functionals (..., functionals)."""
-        value, *gradient = self._numpy[1](*self._values(zeta, parameters, coordinates))
+        with np.errstate(all="ignore"):
+            value, *gradient = self._numpy[1](*self._values(zeta, parameters, coordinates))
         shape = zeta.shape[:-1]
         slopes = np.empty(zeta.shape)
         for index, entry in enumerate(gradient):

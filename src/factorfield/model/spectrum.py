@@ -22,7 +22,8 @@ from factorfield.model.activation import Activation
 from factorfield.model.basis import Fourier
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
-from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.reference import PLACES, linear_terms, places
+from factorfield.problem.relation import Jet, Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ Complex = NDArray[np.complex128]
 MOST_FREQUENCIES = 512  # frequencies that are followed at all
 MOST_DENSE = 48  # of them, those inferred jointly when the labels are not evenly spread
 FEWEST_LABELS = 8  # fewer can tell neither their noise nor a spectrum
-PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
 FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
 
 
@@ -163,15 +163,18 @@ def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) ->
 def over_domain(problem: Problem, coefficient: sympy.Expr) -> Array:
     """A coefficient at a few places along every axis, its centre among them: (instants, places), or (1, 1) if it is a
     number. NaN where it has no finite value, such as 1/x at 0."""
-    domain = problem.domain
-    # the middle of cells: ends, where coefficients of polar coordinates and the like are infinite, are left out
-    grid = domain.tensor({name: domain[name].cells(PLACES) for name in domain.names})
-    with np.errstate(all="ignore"):
-        try:
-            found = np.asarray(evaluate_coefficient(coefficient, problem.typical_parameters, grid), float)
-        except (TypeError, ValueError, ZeroDivisionError):  # no number, such as log(0)
-            found = np.full((), np.nan)
-    found = found.reshape(1, 1) if found.ndim == 0 else found.reshape(PLACES if TIME in domain else 1, -1)
+    return _by_instants(problem, evaluate_coefficient(coefficient, problem.typical_parameters, places(problem)))
+
+
+def terms_over_domain(problem: Problem, relation: Relation) -> dict[Jet, Array]:
+    """The same of every term of a relation that is linearised at the values told of the fields: its slope."""
+    slopes = linear_terms(problem, relation, places(problem))
+    return {jet: _by_instants(problem, slope) for jet, slope in slopes.items()}
+
+
+def _by_instants(problem: Problem, values: float | Array) -> Array:
+    found = np.asarray(values, float)
+    found = found.reshape(1, 1) if found.ndim == 0 else found.reshape(PLACES if TIME in problem.domain else 1, -1)
     return np.where(np.isfinite(found), found, np.nan)
 
 
@@ -181,19 +184,18 @@ def largest(values: ArrayLike) -> float:
 
 
 def rates(problem: Problem, statement: Statement, waves: Mapping[str, ArrayLike]) -> Complex | None:
-    """lambda for waves of wave numbers k (arrays per space axis) at a few instants and places of the domain, where
-    coefficients depend on them: (instants, places, waves); NaN where it has no value.
+    """lambda for waves of wave numbers k (arrays per space axis) at the values that are told of the fields, and at
+    a few instants and places where coefficients depend on them: (instants, places, waves); NaN where it has no value.
 
     Of a second-order equation, one root of lambda^2; None if the equation has no time derivative to lead.
     """
     order = statement.relation.order(TIME)
     lead, total = np.zeros((1, 1)), np.zeros((1, 1, 1), complex)
-    for jet, coefficient in statement.relation.linear_part.items():
+    for jet, size in terms_over_domain(problem, statement.relation).items():
         times = dict(jet.orders)
         leads = times.get(TIME, 0) == order
         if (leads and not times.keys() <= {TIME}) or (TIME in times and not leads):
             continue  # damping and the like: small beside the leading terms of fast waves
-        size = over_domain(problem, coefficient)
         if leads:
             lead = size
             continue

@@ -285,7 +285,7 @@ def _along(problem: Problem, equation: Statement, axis: str, family: Family, poi
     if field is None:
         return np.asarray(np.linalg.qr(features)[0].T, float)
     walls = [s for s in problem.statements if _speaks(s, field, axis)]
-    order = _order(equation, field, axis)
+    order = _takes(problem, equation, field, axis)
     rows = [_wall_row(problem, wall, field, axis, family) for wall in walls]
     held = [row for row in rows if row is not None]
     if len(held) < len(rows) or len(rows) > order:
@@ -306,16 +306,32 @@ def _weights(axis: Axis, count: int) -> Array:
 
 
 def settled_field(problem: Problem, equation: Statement, axis: str) -> str | None:
-    """The field whose walls along an axis take modes from an equation: it, of all equations, differentiates the field
-    most there (of several, the one that states the field's evolution)."""
-    equations = [s for s in problem.statements if s.kind == "equation"]
+    """The field whose walls along an axis take modes from an equation, most of all fields."""
     best: tuple[int, str | None] = (0, None)
     for field in problem.fields:
-        holder = max(equations, key=lambda s: (_order(s, field, axis), _order(s, field, TIME)))
-        taken = min(_order(equation, field, axis), sum(_speaks(s, field, axis) for s in problem.statements))
-        if holder is equation and taken > best[0]:
+        walls = sum(_speaks(s, field, axis) for s in problem.statements)
+        taken = min(_takes(problem, equation, field, axis), walls)
+        if taken > best[0]:
             best = taken, field
     return best[1]
+
+
+def _takes(problem: Problem, equation: Statement, field: str, axis: str) -> int:
+    """How many walls of a field an equation makes room for: it, of all equations, differentiates the field most there.
+
+    Waves as a system of first order (e E_t = H_x, m H_t = E_x) conserve their energy if the walls of a field are held
+    by the equation that states its own evolution, through functions that vanish where it does; a wall at either end.
+    """
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    most = {name: max(_order(s, name, axis) for s in equations) for name in problem.fields}
+    order = _order(equation, field, axis)
+    own = [s for s in equations if _order(s, field, TIME) > 0]
+    mixed = any(axis in (s.face or {}) and len(s.relation.fields) > 1 for s in problem.statements)
+    first = max(most.values()) == 1 and most[field] == 1 and not mixed
+    if first and len(own) == 1 and not _order(own[0], field, axis):
+        return min(2, sum(most.values())) if equation is own[0] else 0
+    holder = max(equations, key=lambda s: (_order(s, field, axis), _order(s, field, TIME)))
+    return order if holder is equation else 0
 
 
 def _order(statement: Statement, field: str, axis: str) -> int:

@@ -66,14 +66,11 @@ class Relation:
     def linear_part(self) -> dict[Jet, sympy.Expr]:
         """Coefficients of the fields' derivatives: exactly for a linear relation, at the zero field otherwise.
 
-        Those without a value there (of sqrt(u), of 1/u) are left out. Unknown functions stay, as the symbols of
-        coefficients that vary slowly.
+        Unknown functions stay, as the symbols of coefficients that vary slowly.
         """
-        import sympy
-
         zero = {symbol: 0 for symbol, jet in self.jets.items() if jet.orders or jet.field not in self.functions}
-        own = {jet: entry.subs(zero) for jet, entry in self.jacobian.items() if jet.field not in self.functions}
-        return {jet: entry for jet, entry in own.items() if not entry.has(sympy.zoo, sympy.nan, sympy.oo)}
+        own = {jet: entry for jet, entry in self.jacobian.items() if jet.field not in self.functions}
+        return {jet: entry.subs(zero) for jet, entry in own.items()}
 
     @cached_property
     def is_linear(self) -> bool:
@@ -181,16 +178,21 @@ def _advice(name: str, fields: Sequence[str], axes: Sequence[str], parameters: S
 def evaluate_coefficient(
     coefficient: sympy.Expr, parameters: Mapping[str, float | Table], coordinates: Mapping[str, Array]
 ) -> float | Array:
-    """A functional's coefficient as a number, or one number per point."""
+    """A functional's coefficient as a number, or one number per point; NaN where it has no real value."""
     import sympy
 
     numbers = {s: parameters[str(s)] for s in coefficient.free_symbols if str(s) in parameters}
     bound = sympy.sympify(coefficient).subs({s: v for s, v in numbers.items() if not isinstance(v, Table)})
     names = sorted(str(s) for s in bound.free_symbols)
+    if bound.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.AccumBounds):
+        return float("nan")
     if not names:
-        return float(bound)
+        number = complex(bound)
+        return number.real if number.imag == 0.0 else float("nan")
     function = sympy.lambdify(
         [sympy.Symbol(n, real=True) for n in names], bound, modules=["scipy", "numpy"], dummify=True
     )
     known = located(coordinates, names, parameters)
-    return np.asarray(function(*(known[name] for name in names)), float)
+    with np.errstate(all="ignore"):  # what has no value is NaN
+        found = np.asarray(function(*(known[name] for name in names)))
+    return np.where(found.imag == 0.0, found.real, np.nan) if np.iscomplexobj(found) else np.asarray(found, float)

@@ -137,7 +137,8 @@ def test_a_mean_path_is_followed_onto_the_equation() -> None:
 
 
 def test_a_density_that_is_nowhere_finite_is_one_line() -> None:
-    problem = ff.Problem("u_t = log(u)", {"t": ff.Interval(0, 1)}, {}, [ff.Observations(t=[0.5], u=[1.0], sigma=1.0)])
+    seen = ff.Observations(t=[0.5], u=[1.0], sigma=1.0)
+    problem = ff.Problem("u_t = log(-1 - u**2)", {"t": ff.Interval(0, 1)}, {}, [seen])
     solver = WindowSolver(window_model(problem), 30)
     with pytest.raises(
         ff.ProblemError, match=r"^expected a finite density near the data, received none at t = 0 .*; try"

@@ -16,6 +16,7 @@ from factorfield.methods.joint.belief import (
     negative_log_joint,
     quadratic,
     starting_lines,
+    starting_place,
     tangents,
     unwhitened,
     whitened_blocks,
@@ -109,7 +110,7 @@ def test_observations_of_a_bent_field_begin_where_they_hold() -> None:
     model = block_model(
         ff.Problem("u_x = 1", {"x": ff.Periodic(0, 1)}, {}, [labels]), modes={"x": 2}, activation=activation
     )
-    line, group = starting_lines(model)[1], model.groups[1]
+    line, group = starting_lines(model, starting_place(model))[1], model.groups[1]
     inverse = activation.inverse(group.target)
     zeta = group.project(model.prior.mean)[:, 0]
     assert_allclose(line.value + line.slopes[:, 0] * (inverse - zeta), group.target, atol=1e-12)
@@ -119,5 +120,14 @@ def test_the_negative_log_joint_has_no_value_where_a_function_has_none() -> None
     seen = ff.Observations(x=[0.2, 0.4], of="log(u)", value=[0.0, 0.1], sigma=0.1)
     model = block_model(ff.Problem("u_xx = 0", {"x": ff.Interval(0, 1)}, {}, [seen]), modes={"x": 4})
     assert negative_log_joint(model, np.zeros(model.size)) == np.inf
-    with pytest.raises(ff.ProblemError, match=r"^expected factors that are finite at the prior mean: .*log\(u\)"):
-        starting_lines(model)
+    told = starting_place(model)  # constants that suit log(u) = 0 and 0.1
+    assert np.isfinite(negative_log_joint(model, told))
+    assert_allclose(model.groups[1].project(unwhitened(model, told))[:, 0], np.mean(np.exp([0.0, 0.1])), rtol=1e-12)
+
+
+def test_factors_without_a_value_at_anything_told_are_one_line() -> None:
+    seen = ff.Observations(x=[0.2, 0.4], u=[1.0, 1.1], sigma=0.1)
+    equation = "u_xx = log(-1 - u**2)"
+    model = block_model(ff.Problem(equation, {"x": ff.Interval(0, 1)}, {}, [seen]), modes={"x": 4})
+    with pytest.raises(ff.ProblemError, match=r"^expected equations and conditions that have a value .*; try ff.Initial"):
+        starting_place(model)

@@ -199,7 +199,10 @@ def test_laplace_ends_at_a_maximum_of_the_log_joint(name: str) -> None:
 def test_posterior_linearisation_never_raises_the_free_energy_and_is_a_fixed_point(name: str) -> None:
     model = nonlinear_models()[name]
     solution = ff.solve(model, method=Joint(tolerance=1e-5, iterations=200))
-    assert solution.status == "converged"
+    if name in ("advection wide", "burgers bent"):  # at a jump of g' the refinement cannot go on, and says so
+        assert solution.status == "max-iterations" and "not even a short part" in solution.status.help
+    else:
+        assert solution.status == "converged"
     assert np.all(np.diff(solution.trace["free_energy"]) <= 1e-9)
     laplace = ff.solve(model, method="laplace")
     ratio = solution.posterior.weight_std / laplace.posterior.weight_std

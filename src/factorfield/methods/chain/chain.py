@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield import threads
-from factorfield.errors import Advice, ProblemError, expected
+from factorfield.errors import FAILED, Advice, expected
 from factorfield.messages.gaussian import Message
 from factorfield.methods import taken
 from factorfield.methods.chain.advice import advice_about
@@ -38,7 +38,7 @@ from factorfield.methods.chain.passes import (
 )  # fmt: skip
 from factorfield.methods.chain.profile import is_lost, profile_search
 from factorfield.methods.chain.solver import WindowSolver
-from factorfield.methods.starts import best_of, start_values
+from factorfield.methods.starts import best_of, ends_of, start_values
 from factorfield.model.model import Model, WindowModel
 from factorfield.model.windowed import window_model
 from factorfield.posterior.stored import StoredBeliefs
@@ -140,13 +140,8 @@ class Chain:
 
     def _several(self, model: WindowModel, progress: Progress | None) -> tuple[Search, tuple[Advice, ...]]:
         """From unknowns spread over their prior; a start from which the path runs away is left out."""
-        found: list[Search] = []
-        for values in start_values(model.problem, self.starts):
-            try:
-                found.append(self._search(replace(model, start=values), progress))
-            except ProblemError:
-                if not values:
-                    raise
+        starts = start_values(model.problem, self.starts)
+        found = ends_of(starts, lambda values: self._search(replace(model, start=values), progress))
         unresolved = [search for search in found if search.path.unresolved is not None]
         if unresolved:
             return unresolved[0], ()
@@ -162,7 +157,7 @@ class Chain:
         failed, found = None, None
         try:
             found = self._smoothed(solver, self._filtered(solver, progress), progress)
-        except ProblemError as problem:
+        except FAILED as problem:
             failed = problem
         unknown = bool(model.problem.unknowns or model.problem.functions)
         may_climb = unknown and not model.traits.linear and model.edges is None

@@ -12,9 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from factorfield.errors import ProblemError
+from factorfield.errors import FAILED, ProblemError
 from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.methods.chain.modes import unresolved_axis
@@ -33,6 +32,7 @@ Beliefs = list[Belief] | StoredBeliefs
 HOPELESS = 1e9  # standard deviations that a path may move in one step
 PATH_SETTLED = 1e-3  # standard deviations: a path that moves less rests
 NEAR, SHORTEST = 1.0, 1e-3  # standard deviations within which a step is taken as it is, and the least part of one
+MOST_CUTS = 5  # steps in a row that are cut to the shortest: the path stalls
 LINEAR = "linear and Gaussian: exact for the windows chosen"
 
 
@@ -50,6 +50,8 @@ class Path:
     centres: list[Array] = field(default_factory=list)
     futures: list[Message] = field(default_factory=list)
     rejected: int = 0
+    unsettled: str = ""  # where a window's own search did not come to rest
+    cuts: int = 0  # steps in a row that had to be cut to the shortest
     unresolved: str | None = None  # an axis along which more modes are needed: the path ends there
 
     @property
@@ -62,6 +64,8 @@ class Path:
         self.starts.append(window.start)
         self.links.append(window.link)
         self.groups.append(window.groups)
+        if window.unsettled and not self.unsettled:
+            self.unsettled = f"the window up to t = {upper:.4g} still moved by {window.unsettled:.2g} nats"
         if not self.is_stored:
             self.centres.append(window.weights)
 
@@ -82,10 +86,15 @@ def filter_windows(
     control = WindowControl(horizon, model.first_level, quiet, model.traits.has_later_data)
     path, arrival = Path([horizon.lower], starts), model.first_state()
     at_start: dict[str, float] = {}  # what the last modes carried there
+    failed: Exception | None = None
     while not control.done:
         lower, upper, first = path.edges[-1], control.end, len(path.edges) == 1
-        window = solver.solve(arrival, lower, upper, first)
-        if not control.judge(window_error(solver, tolerance, arrival, window, lower)):
+        try:
+            window = solver.solve(arrival, lower, upper, first)
+            error = window_error(solver, tolerance, arrival, window, lower)
+        except FAILED as problem:  # a shorter window may stay where all factors have slopes
+            failed, error = failed or problem, np.inf
+        if not _judged(control, error, failed if first else None):
             continue
         path.append(window, upper)
         path.unresolved = unresolved_axis(model, window.weights, at_start) if adapt and model.growing else None
@@ -96,6 +105,16 @@ def filter_windows(
             progress(f"window {control.accepted}, t = {upper:.4g}", control.fraction)
     path.rejected = control.rejected
     return path
+
+
+def _judged(control: WindowControl, error: float, failed: Exception | None) -> bool:
+    """Is a window short enough? Where none is, what failed first says more."""
+    try:
+        return control.judge(error)
+    except ProblemError:
+        if failed is not None:
+            raise failed from None
+        raise
 
 
 def filter_between(
@@ -178,12 +197,14 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
         path.futures = backward_messages(path.links)
     traits = solver.model.traits
     moves: list[float] = []
+    if not traits.linear and not traits.has_later_data and path.unsettled:
+        return Status("max-iterations", path.unsettled), []
     if traits.linear or not traits.has_later_data:
         return Status("converged", LINEAR if traits.linear else "every window settled"), []
     for _ in range(solver.most_iterations):
         try:
             moves.append(newton_step(solver, path, first=not moves))
-        except (ValueError, linalg.LinAlgError):  # infinite rows
+        except FAILED:
             raise _lost() from None
         if progress is not None:
             progress(f"smoothing, the path moved by {moves[-1]:.1e} sd", 0.9)
@@ -191,6 +212,9 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
             break
         if moves[-1] < PATH_SETTLED:
             return Status("converged", f"the smoothed path rests to {moves[-1]:.1e} standard deviations"), moves
+        if path.cuts > MOST_CUTS:
+            said = f"a step of {moves[-1]:.1e} standard deviations, of which not even {SHORTEST:g} gains anything"
+            return Status("max-iterations", f"the smoothed path stalls before {said}; try starts=5"), moves
     return Status("max-iterations", f"the smoothed path still moves by {moves[-1]:.1e} standard deviations"), moves
 
 
@@ -218,7 +242,11 @@ def _towards(solver: WindowSolver, path: Path, wanted: list[Array], first: bool)
     length = 1.0
     while True:
         candidate = [old + length * (new - old) for old, new in zip(path.centres, wanted, strict=True)]
-        if length < SHORTEST or solver.path_merit(path.groups, candidate.__getitem__) <= least:
+        if solver.path_merit(path.groups, candidate.__getitem__) <= least:
+            path.cuts = 0
+            return candidate
+        if length < SHORTEST:
+            path.cuts += 1
             return candidate
         length *= 0.5
 

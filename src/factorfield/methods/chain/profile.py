@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import ProblemError
+from factorfield.errors import FAILED
 from factorfield.messages.gaussian import Diagonal
 from factorfield.methods.chain.passes import Path, chi_squares, filter_windows, newton_step, smooth
 from factorfield.methods.chain.solver import WindowSolver
@@ -73,7 +73,7 @@ def _profile(model: WindowModel, place: Array, tolerance: float, iterations: int
     try:
         path = filter_windows(solver, tolerance, [], False, None)
         smooth(solver, path, None)
-    except ProblemError:
+    except FAILED:
         return None
     level = solver.path_merit(path.groups, lambda index: solver.in_order(path.smoothed(index).mean))
     level += 0.5 * float(away @ away)

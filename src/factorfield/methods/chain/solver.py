@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,15 @@ from scipy import linalg
 from factorfield.errors import ProblemError
 from factorfield.messages.elimination import Segment, assembled, segment
 from factorfield.messages.gaussian import Belief, Message
-from factorfield.model.factors import FactorGroup, whitened_rows
+from factorfield.model.factors import FactorGroup, has_slopes, whitened_rows
 from factorfield.model.model import WindowModel, is_standing
+from factorfield.model.representation import with_constants
 from factorfield.model.window_factors import WindowFactors
+from factorfield.problem.reference import constant_fields
 
 Array = NDArray[np.float64]
 ARRIVED = 1e-3  # nats: a step that gains less has arrived
+ROUNDING = 1e-9  # of the negative log density: what sums of squares of this size cannot tell
 SHORTEST_STEP = 1e-4
 
 
@@ -32,6 +36,7 @@ class Window:
     link: Segment
     weights: Array
     groups: list[FactorGroup]
+    unsettled: float = 0.0  # nats that the last step of the search within it still moved; 0: it rests
 
 
 class WindowSolver:
@@ -74,6 +79,11 @@ class WindowSolver:
         """Factors linearised at `weights`, inner weights eliminated."""
         rows, target = whitened_rows(groups, weights)
         self.factorisations += 1
+        if not np.all(np.isfinite(rows.sum(axis=0))):
+            raise ProblemError(
+                f"expected equations and conditions with a slope wherever the path goes, received one without between "
+                f"t = {lower:g} and {upper:g} (such as sqrt(u) where u reaches 0); try a shorter horizon"
+            )
         return segment(rows, target, self.inner, self.state, self.inner_std, self.factors.end_map(lower, upper))
 
     def linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
@@ -120,17 +130,8 @@ class WindowSolver:
 
         `white_state` is the state in the coordinates where the arriving belief is standard normal.
         """
-        weights = np.zeros(len(self.order))
-        weights[self.state] = arrival.mean
-        labels = self._about_state(groups, weights)
-        white_state = arrival.standard(labels).mean  # begin where the labels are, not at the prior
-        weights[self.state] = arrival.mean + arrival.root @ white_state
+        weights, white_state = self._begin(arrival, groups, lower)
         weights, merit = self._onto_equation(groups, weights, white_state)
-        if not np.isfinite(merit):
-            raise ProblemError(
-                f"expected a finite density near the data, received none at t = {lower:g} (a function of a field may "
-                "have no value at 0, such as log); try stating where the field starts: ff.Initial('u = 20', sigma=10)"
-            )
         for _ in range(self.most_iterations):
             link = self.eliminate(groups, weights, lower, upper)
             self.iterations += 1
@@ -139,9 +140,30 @@ class WindowSolver:
             step = self.weights(start, link) - weights, standard.mean - white_state
             weights, white_state, value = self._line_search(groups, weights, white_state, step, merit)
             gained, merit = merit - value, value
-            if abs(gained) < ARRIVED:
-                break
-        return Window(start, link, weights, groups)
+            if abs(gained) < ARRIVED + ROUNDING * abs(merit):
+                return Window(start, link, weights, groups)
+        return Window(start, link, weights, groups, abs(gained))
+
+    def _begin(self, arrival: Belief, groups: list[FactorGroup], lower: float) -> tuple[Array, Array]:
+        """Where the labels are, not at the prior; beside constants that are told of the fields, where a factor has no
+        value or no slope without them."""
+        weights = np.zeros(len(self.order))
+        weights[self.state] = arrival.mean
+        labels = self._about_state(groups, weights)
+        representation, problem = self.model.representation, self.model.problem
+        constants = (with_constants(representation, weights, each) for each in constant_fields(problem))
+        for centre in chain((weights,), constants):
+            near, start = replace(arrival, mean=centre[self.state]), weights.copy()
+            white_state = near.standard(labels).mean
+            start[self.state] = near.mean + near.root @ white_state
+            if has_slopes(groups, start):
+                shift = near.mean - arrival.mean
+                moved = linalg.lstsq(arrival.root, shift)[0] if np.any(shift) else 0.0
+                return start, white_state + moved
+        raise ProblemError(
+            f"expected a finite density near the data, received none at t = {lower:g} (a function of a field may "
+            "have no value there, such as log(0)); try stating where the field starts: ff.Initial('u = 20', sigma=10)"
+        )
 
     def _about_state(self, groups: list[FactorGroup], weights: Array) -> Message:
         """What linear factors that read the state alone say about it."""

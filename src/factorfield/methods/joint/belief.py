@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,15 @@ from scipy import linalg
 
 from factorfield.errors import ProblemError, expected
 from factorfield.messages.gaussian import LOG_TWO_PI, Dense, LowRank, Message, triangle
-from factorfield.model.factors import FactorGroup, times, transposed_times
+from factorfield.model.factors import FactorGroup, has_slopes, times, transposed_times
 from factorfield.model.linearisation import Linearised, linearise
 from factorfield.model.model import BlockModel
+from factorfield.model.representation import with_constants
+from factorfield.problem.reference import constant_fields
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+ARRIVED = 1e-3  # nats: a step that gains less has arrived
 Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
 CACHED_ROWS = 512  # a block of rows should stay in cache between being formed and being multiplied
 SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
@@ -55,23 +60,30 @@ def tangents(model: BlockModel, weights: Array) -> list[Linearised]:
     ]
 
 
-def starting_lines(model: BlockModel) -> list[Linearised]:
-    """Tangents at the prior mean, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
-    zeta = [group.project(model.prior.mean) for group in model.groups]
-    with np.errstate(all="ignore"):  # judged below
-        lines = tangents(model, model.prior.mean)
-    for group, line in zip(model.groups, lines, strict=True):
-        if not (np.all(np.isfinite(line.value)) and np.all(np.isfinite(line.slopes))):
-            raise expected(
-                f"factors that are finite at the prior mean: {group.name}", "one that is not, such as log(0)",
-                "method='chain', which starts from the initial condition",
-            )  # fmt: skip
+def starting_place(model: BlockModel) -> Array:
+    """Whitened weights where a search begins: the prior mean, or constants that data and walls tell if it has no value
+    or no slope there, such as log(u) and sqrt(u) at 0."""
+    weights = model.prior.mean
+    candidates = (with_constants(model.representation, weights, each) for each in constant_fields(model.problem))
+    for place in chain((weights,), candidates):
+        if has_slopes(model.groups, place):
+            return (place - weights) / model.prior.std
+    raise expected(
+        "equations and conditions that have a value where the fields are what is told of them",
+        "one that has none, such as log(0)", "ff.Initial, ff.Boundary or ff.Observations that say how large they are",
+    )  # fmt: skip
+
+
+def starting_lines(model: BlockModel, position: Array) -> list[Linearised]:
+    """Tangents at a position, except that observations u = g(z) are met where they hold: at z = g^-1(target)."""
+    weights = unwhitened(model, position)
+    lines = tangents(model, weights)
     for index, group in enumerate(model.groups):
         activation = group.relation.is_activation
         if activation is not None:
             there = activation.inverse(group.target)
             slope = activation(there, 1)
-            value = group.target + slope * (zeta[index][:, 0] - there)
+            value = group.target + slope * (group.project(weights)[:, 0] - there)
             lines[index] = Linearised(value, slope[:, None], np.zeros_like(value), np.zeros_like(value))
     return lines
 
@@ -200,6 +212,54 @@ def condition(
     for rows, target in whitened_blocks(model, lines, position, max(CACHED_ROWS, size)):
         root = root * Message(rows, target)
     return root, math.inf
+
+
+def onto_equation(model: BlockModel, position: Array, free: Indices, most: int) -> tuple[Array, float]:
+    """The fields that suit coefficients held where they are, and the negative log joint there.
+
+    Newton steps in the `free` weights alone; between them the last factor serves again while each step gains far less
+    than the one before, which also corrects its rounding. Of an equation linear in the fields one factor is enough.
+    """
+    merit = negative_log_joint(model, position)
+    for _ in range(most if math.isfinite(merit) else 0):
+        gained, factor = math.inf, None
+        while True:
+            gradient, curvature = _slope_and_curvature(model, position, free, factor is None)
+            if factor is None:
+                factor, info = linalg.lapack.dpotrf(curvature, lower=1, clean=0)
+                if info != 0:
+                    return position, merit
+            candidate = position.copy()
+            candidate[free] -= linalg.cho_solve((factor, True), gradient, check_finite=False)
+            value = negative_log_joint(model, candidate)
+            if not value < merit:
+                break
+            before, gained = gained, merit - value
+            position, merit = candidate, value
+            if gained < ARRIVED:
+                return position, merit
+            if gained > 0.1 * before:
+                break
+        if gained == math.inf:
+            break
+    return position, merit
+
+
+def _slope_and_curvature(
+    model: BlockModel, position: Array, free: Indices, with_curvature: bool
+) -> tuple[Array, Array | None]:
+    """Gradient of the negative log joint by the free weights, and its Gauss-Newton curvature (lower triangle)."""
+    weights = unwhitened(model, position)
+    if not with_curvature:
+        pull = sum((group.log_likelihood_gradient(weights) for group in model.groups), np.zeros(model.size))
+        return (position - model.prior.std * pull)[free], None
+    curvature = np.asfortranarray(np.eye(len(free)))
+    gradient = position[free].copy()
+    for rows, target in whitened_blocks(model, tangents(model, weights), position):
+        own = rows[:, free]
+        curvature = linalg.blas.dsyrk(1.0, own.T, beta=1.0, c=curvature, lower=1, overwrite_c=1)
+        gradient += transposed_times(own, times(rows, position) - target)
+    return gradient, curvature
 
 
 def whitened_blocks(

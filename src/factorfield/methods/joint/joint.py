@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from factorfield import threads
 from factorfield.errors import Advice, expected
@@ -38,15 +39,18 @@ from factorfield.methods.joint.belief import (
     lines_under,
     log_evidence,
     negative_log_joint,
+    onto_equation,
     quadratic,
     sampled_change,
     starting_lines,
+    starting_place,
     tangents,
     unwhitened,
 )  # fmt: skip
 from factorfield.methods.joint.modes import lost_details, richer
-from factorfield.methods.starts import HELD, best_of, start_values
+from factorfield.methods.starts import HELD, best_of, ends_of, start_values
 from factorfield.model.block import block_model
+from factorfield.model.factors import FactorGroup
 from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
 from factorfield.posterior.gaussian import GaussianPosterior
@@ -54,16 +58,29 @@ from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 EXACT_CONDITION = (
     1e6  # a linear problem is exact: Cholesky keeps ten digits of the answer below this, QR takes over above
 )
 ITERATED_CONDITION = 1e12  # a linearised one is not: Cholesky may keep four
 STARTED = 50.0  # tangents stop at a promised gain of this many tolerances when posterior linearisation follows
 NEARBY = 10.0  # promised gain, in nats, below which it is worth asking whether the belief has settled already
+SHORTEST_STEP = 1e-6
+FOLLOWED = 5  # factorisations for bringing the fields back onto the equation
+STALLED = 1.0  # nats: a refinement that wants to move farther and cannot has not converged
+LARGER = (1e3, 1e2, 1e1, 1.0)  # sigmas of the equations, one search after the other, where the plain one stalls
 
 
 # what the conditioning of the problem asked for, as settings tell it
 PATHS = {Dense: "Dense", Message: "SquareRoot", LowRank: "LowRank"}
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Why a search ended before it converged, and the gain in nats that it was promised last."""
+
+    text: str
+    promised: float
 
 
 @dataclass
@@ -125,10 +142,11 @@ class Joint:
         return richer(taken(solution.model, BlockModel, self.name), solution)
 
     def _run_several(self, model: BlockModel, progress: Progress | None) -> Solution:
-        found = []
-        for values in start_values(model.problem, self.starts):
+        def search(values: Mapping[str, float]) -> Solution:
             start = self._held(model, values) if values else None
-            found.append(self._run(replace(model, start=start), progress))
+            return self._run(replace(model, start=start), progress)
+
+        found = ends_of(start_values(model.problem, self.starts), search)
         ends = [(-model.log_joint(solution.posterior.weight_mean), solution.parameters) for solution in found]
         best, said, advice = best_of(ends)
         status = Status(str(found[best].status), f"{found[best].status.help}; {said}")
@@ -169,33 +187,69 @@ class Joint:
         return self.tolerance * max(10.0, 0.02 * model.size)
 
     def _iterate(self, model: BlockModel, trace: Trace, progress: Progress | None) -> tuple[Gaussian, Status]:
-        position, passes = np.zeros(model.size), stages(model, self.continuation)
-        start: list[Linearised] | None = starting_lines(passes[0])
-        if model.start is not None:
-            position, passes, start = (model.start - model.prior.mean) / model.prior.std, [model], None
-        refining = self.linearisation == "moments"
-        for index, stage in enumerate(passes):
-            last = index == len(passes) - 1
-            # an early pass has to reach the next one's neighbourhood, and tangents that of the refinement
-            tolerance = (STARTED if refining else 1.0) * self.tolerance if last else 1.0
-            belief, done = self._descend(stage, position, start, trace, progress, tolerance, last and refining)
+        passes = stages(model, self.continuation) if model.start is None else [model]
+        start: list[Linearised] | None = None
+        if model.start is None:
+            position = starting_place(passes[0])
+            start = starting_lines(passes[0], position)
+        else:
+            position = (model.start - model.prior.mean) / model.prior.std
+        for stage in passes[:-1]:  # an early pass has to reach the next one's neighbourhood
+            belief, _ = self._descend(stage, position, start, trace, progress, 1.0)
             position, start = belief.mean, None
-        if refining and not trace.refinement < self._enough(model):
-            belief, done = self._refine(model, belief, trace, progress)
+        belief, stall = self._descend(model, position, start, trace, progress, None)
+        if stall is not None and stall.promised > STALLED and not model.follows_protocol:
+            belief, stall = self._by_sigmas(model, belief, stall, trace, progress)
+        if self.linearisation == "moments" and not trace.refinement < self._enough(model):
+            belief, stall = self._refined(model, belief, stall, trace, progress)
         else:
             trace.log_evidence = laplace_evidence(model, belief)
         if not np.all(np.isfinite(belief.mean)):
             return belief, Status("diverged")
-        if done:
-            return belief, Status("converged", f"a further step would gain less than {self.tolerance:g} nats")
-        return belief, Status("max-iterations")
+        if stall is not None:
+            return belief, Status("max-iterations", stall.text)
+        return belief, Status("converged", f"a further step would gain less than {self.tolerance:g} nats")
+
+    def _refined(
+        self, model: BlockModel, belief: Gaussian, stall: Stall | None, trace: Trace, progress: Progress | None
+    ) -> tuple[Gaussian, Stall | None]:
+        """The belief refined; with unknown coefficients only where it still is on the equations."""
+        refined, told = self._refine(model, belief, trace, progress)
+        if len(field_weights(model)) == model.size:
+            return refined, told
+        # lines over the uncertainty of coefficients may leave an equation that bends with them: tangents do not
+        if told is None and not followed(model, refined.mean) > UNFOLLOWED > followed(model, belief.mean):
+            return refined, stall
+        trace.log_evidence = laplace_evidence(model, belief)
+        return belief, stall
+
+    def _by_sigmas(
+        self, model: BlockModel, belief: Gaussian, stall: Stall, trace: Trace, progress: Progress | None
+    ) -> tuple[Gaussian, Stall | None]:
+        """Where the search stalls: the equations first with larger sigmas, which leave it more room, then with less."""
+        position = starting_place(model) if model.start is None else belief.mean
+        for factor in LARGER:
+            eased = replace(model, groups=tuple(_with_larger_sigma(group, factor) for group in model.groups))
+            attempt = Trace()
+            found, again = self._descend(eased, position, None, attempt, progress, 1.0 if factor > 1.0 else None)
+            position = found.mean
+            trace.iterations += attempt.iterations
+        if not negative_log_joint(model, found.mean) < negative_log_joint(model, belief.mean):
+            return belief, stall
+        trace.negative_log_joint, trace.refinement = attempt.negative_log_joint, attempt.refinement
+        return found, again
 
     def _descend(
         self, model: BlockModel, position: Array, start: list[Linearised] | None, trace: Trace,
-        progress: Progress | None, tolerance: float, refining: bool,
-    ) -> tuple[Gaussian, bool]:  # fmt: skip
-        """Gauss-Newton on the negative log joint from a position in whitened weights."""
-        merit = negative_log_joint(model, position)
+        progress: Progress | None, tolerance: float | None,
+    ) -> tuple[Gaussian, Stall | None]:  # fmt: skip
+        """Gauss-Newton on the negative log joint from a position in whitened weights.
+
+        `tolerance` None: as far as asked, or to the neighbourhood of the refinement that follows.
+        """
+        refining = tolerance is None and self.linearisation == "moments"
+        least = tolerance or (STARTED if refining else 1.0) * self.tolerance
+        merit, fields = negative_log_joint(model, position), field_weights(model)
         for _ in range(self.iterations):
             lines = start or tangents(model, unwhitened(model, position))
             start = None
@@ -207,31 +261,45 @@ class Joint:
             promised = 0.5 * quadratic(belief, step)  # what the linearised factors say the step gains
             if progress is not None:
                 progress(f"iteration {trace.iterations}, promised gain {promised:.1e} nats", 0.5)
-            near = promised < (NEARBY if refining else tolerance)
+            near = promised < (NEARBY if refining else least)
             if near and refining:  # would the next belief, by best lines under this one, be any different?
                 trace.refinement = sampled_change(model, belief, lines, position)
-                near = trace.refinement < self._enough(model) or promised < tolerance
+                near = trace.refinement < self._enough(model) or promised < least
             if near:
                 exact = rcond * ITERATED_CONDITION > 1.0
-                return belief if exact else condition(model, lines, position, ITERATED_CONDITION)[0], True
-            length = 1.0
-            while True:
-                candidate = position + length * step
-                value = negative_log_joint(model, candidate)
-                if value <= merit:
-                    break
-                length *= 0.5
-                if length < 1e-6:
-                    return belief, False
-            position, merit = candidate, value
-        return belief, False
+                return belief if exact else condition(model, lines, position, ITERATED_CONDITION)[0], None
+            found = self._line_search(model, position, step, merit, fields)
+            if found is None:
+                text = f"a step promises {promised:.2g} nats, and not even a short part of it gains any"
+                return belief, Stall(f"the search stalls: {text}", promised)
+            position, merit = found
+        text = f"{self.iterations} iterations came first: the last step promised {promised:.2g} nats"
+        return belief, Stall(text, promised)
+
+    def _line_search(
+        self, model: BlockModel, position: Array, step: Array, merit: float, fields: Indices
+    ) -> tuple[Array, float] | None:
+        """A step that gains; where the equation bends away from it, the fields are brought back onto it first."""
+        length = 1.0
+        while length > SHORTEST_STEP:
+            candidate = position + length * step
+            value = negative_log_joint(model, candidate)
+            if len(fields) < model.size and not value < 0.5 * merit:
+                candidate, value = onto_equation(model, candidate, fields, FOLLOWED)
+            if value <= merit:
+                return candidate, value
+            length *= 0.5
+        return None
 
     def _refine(
         self, model: BlockModel, belief: Gaussian, trace: Trace, progress: Progress | None
-    ) -> tuple[Gaussian, bool]:
+    ) -> tuple[Gaussian, Stall | None]:
         """Posterior linearisation from a belief, accepted only while the free energy falls."""
         lines = lines_under(model, belief)
         merit = free_energy(model, belief, lines)
+        if not math.isfinite(merit):  # a function of a field that has no value within its uncertainty
+            trace.log_evidence = laplace_evidence(model, belief)
+            return belief, None
         trace.free_energy.append(merit)
         for _ in range(self.iterations):
             proposal, _ = condition(model, lines, belief.mean, ITERATED_CONDITION)
@@ -241,20 +309,15 @@ class Joint:
             if progress is not None:
                 progress(f"refinement {len(trace.free_energy)}, KL to the last belief {change:.1e}", 0.8)
             if change < self._enough(model):  # the free energy is flat here: nothing left to judge
-                return proposal, True
-            length = 1.0
-            while True:
-                candidate = proposal if length == 1.0 else between(belief, proposal, length)
-                new_lines = lines_under(model, candidate)
-                value = free_energy(model, candidate, new_lines)
-                if value <= merit:
-                    break
-                length *= 0.25
-                if length < 1e-2:  # not even a short step helps: the belief is as good as the free energy can tell
-                    return belief, True
-            belief, lines, merit = candidate, new_lines, value
+                return proposal, None
+            found = next(_better(model, belief, proposal, merit), None)
+            if found is None:  # not even a short step helps: the belief is as good as the free energy can tell
+                text = f"the refinement would move by {change:.2g} nats, and not even a short part of it gains any"
+                return belief, Stall(text, change) if change > STALLED else None
+            belief, lines, merit = found
             trace.free_energy.append(merit)
-        return belief, False
+        text = f"{self.iterations} refinements came first: the last moved by {change:.2g} nats"
+        return belief, Stall(text, change)
 
 
 def Laplace(**options: Any) -> Joint:
@@ -262,6 +325,40 @@ def Laplace(**options: Any) -> Joint:
     if "linearisation" in options:
         raise expected("laplace without linearisation=, which it sets", options["linearisation"], "method='joint'")
     return Joint(linearisation="taylor", **options)
+
+
+def _better(
+    model: BlockModel, belief: Gaussian, proposal: Gaussian, merit: float
+) -> Iterator[tuple[Gaussian, list[Linearised], float]]:
+    """Beliefs on the way to a proposal whose free energy is not larger, the farthest first, with their best lines."""
+    for length in (1.0, 0.25, 0.0625, 0.015625):
+        try:
+            candidate = proposal if length == 1.0 else between(belief, proposal, length)
+            lines = lines_under(model, candidate)
+            value = free_energy(model, candidate, lines)
+        except linalg.LinAlgError:  # of two beliefs that differ by more than rounding leaves of their sum
+            continue
+        if value <= merit:
+            yield candidate, lines, value
+
+
+def field_weights(model: BlockModel) -> Indices:
+    """Weights of the fields: all but those of unknown coefficients."""
+    own = np.ones(model.size, bool)
+    for name in (*model.problem.unknowns, *model.problem.functions):
+        own[model.representation.latents[name].block] = False
+    return np.flatnonzero(own)
+
+
+def followed(model: BlockModel, position: Array) -> float:
+    """By how many sigmas the equations are missed, root mean square of the worst one."""
+    weights = unwhitened(model, position)
+    missed = [group.misfit(weights) for group in model.groups if group.statement.kind == "equation"]
+    return max(float(np.sqrt(np.mean(misfit**2))) for misfit in missed)
+
+
+def _with_larger_sigma(group: FactorGroup, factor: float) -> FactorGroup:
+    return replace(group, sigma=factor * group.sigma) if group.statement.kind == "equation" else group
 
 
 # -- what a user should know
