@@ -94,5 +94,7 @@ def _described(problem: Problem, solution: Solution) -> Solution:
     noise = observation_noise(problem, sigmas)
     finite = {field: size for field, size in noise.items() if np.isfinite(size)}  # some noise has no one size
     posterior = replace(solution.posterior, problem=problem, noise=finite)
-    settings = {**solution.settings, "sigma": shown(problem, sigmas)}
+    pairs = zip(problem.statements, sigmas, strict=True)
+    stated = [sigma if statement.noise is None else replace(sigma, noise=None) for statement, sigma in pairs]
+    settings = {**solution.settings, "sigma": shown(problem, stated)}
     return replace(solution, posterior=posterior, settings=settings, resume=None)
