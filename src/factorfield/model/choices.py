@@ -30,7 +30,7 @@ from scipy import fft
 
 from factorfield.errors import Advice, expected
 from factorfield.messages.gaussian import Diagonal
-from factorfield.model.activation import Activation
+from factorfield.model.activation import Activation, Identity
 from factorfield.model.basis import Departure, Fourier, family_for
 from factorfield.model.functions import coefficient_prior, features_of
 from factorfield.model.representation import Representation
@@ -562,7 +562,7 @@ def block_prior(problem: Problem, representation: Representation, sizes: Sizes, 
     """Every field weight N(0, s^2), s the pre-activation that gives the field's scale, the constant one about the
     field's offset; coefficients as stated."""
     mean, variance = np.zeros(representation.size), np.empty(representation.size)
-    reach = float(abs(activation.inverse(sizes.reach)))
+    reach = sizes.reach if isinstance(activation, Identity) else float(abs(activation.inverse(sizes.reach)))
     for name, form in representation.forms.items():
         for latent in form.latents:
             block = representation.latents[latent].block
@@ -579,7 +579,7 @@ def window_prior(
     spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
 ) -> Diagonal:  # fmt: skip
     """Means and sds of a window's weights: the spectrum at the start, broad for what the equation settles."""
-    reach = float(abs(activation.inverse(sizes.reach)))
+    reach = sizes.reach if isinstance(activation, Identity) else float(abs(activation.inverse(sizes.reach)))
     mean, sd = np.zeros(representation.size), np.full(representation.size, OPEN * reach)
     horizon = problem.domain[TIME].length
     for name, form in representation.forms.items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +21,9 @@ from scipy import linalg, optimize
 
 from factorfield.model.activation import Activation
 from factorfield.model.basis import Fourier
-from factorfield.problem.domain import TIME, Periodic
+from factorfield.problem.domain import PLACES, TIME, Periodic
 from factorfield.problem.problem import Problem
-from factorfield.problem.reference import PLACES, linear_terms, places
+from factorfield.problem.reference import reference_values
 from factorfield.problem.relation import Jet, Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
@@ -163,13 +164,17 @@ def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) ->
 def over_domain(problem: Problem, coefficient: sympy.Expr) -> Array:
     """A coefficient at a few places along every axis, its centre among them: (instants, places), or (1, 1) if it is a
     number. NaN where it has no finite value, such as 1/x at 0."""
-    return _by_instants(problem, evaluate_coefficient(coefficient, problem.typical_parameters, places(problem)))
+    return _by_instants(problem, evaluate_coefficient(coefficient, problem.typical_parameters, problem.domain.places()))
 
 
+@lru_cache(maxsize=32)  # a model of one problem asks for the same terms many times
 def terms_over_domain(problem: Problem, relation: Relation) -> dict[Jet, Array]:
-    """The same of every term of a relation that is linearised at the values told of the fields: its slope."""
-    slopes = linear_terms(problem, relation, places(problem))
-    return {jet: _by_instants(problem, slope) for jet, slope in slopes.items()}
+    """The same of every term of a relation, its slope, unknowns at their mean; terms that are not linear are linearised
+    at the values told of the fields."""
+    told = {} if relation.is_linear else reference_values(problem, relation)
+    known, where = {**told, **problem.typical_parameters}, problem.domain.places()
+    own = {jet: entry for jet, entry in relation.jacobian.items() if jet.field not in relation.functions}
+    return {jet: _by_instants(problem, evaluate_coefficient(entry, known, where)) for jet, entry in own.items()}
 
 
 def _by_instants(problem: Problem, values: float | Array) -> Array:

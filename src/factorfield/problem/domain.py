@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 Points = Mapping[str, Array]
 Orders = tuple[tuple[str, int], ...]  # ((axis, times differentiated), ...), sorted, zeros left out
 TIME = "t"
+PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,10 @@ class Domain(dict[str, Axis]):
         values = [np.atleast_1d(np.asarray(axes[name], float)) for name in self.names]
         mesh = np.meshgrid(*values, indexing="ij")
         return {name: m.ravel() for name, m in zip(self.names, mesh, strict=True)}
+
+    def places(self) -> dict[str, Array]:
+        """A few all over the domain, in the middle of cells: polar coordinates have infinite coefficients at ends."""
+        return self.tensor({name: axis.cells(PLACES) for name, axis in self.items()})
 
     def stratified(self, counts: Mapping[str, int], rng: np.random.Generator) -> dict[str, Array]:
         """One uniform draw in each cell of the product grid with `counts` cells per axis."""

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.problem.problem import Problem
-from factorfield.problem.relation import Jet, Relation, evaluate_coefficient
+from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
-PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
 POINTS = 64  # along each free axis, where a formula of a start or a wall is read
 
 
@@ -74,21 +73,13 @@ def _places(problem: Problem, statement: Statement) -> Mapping[str, Array]:
     return domain.tensor({n: np.array([face[n]]) if n in face else domain[n].cells(POINTS) for n in domain.names})
 
 
-def places(problem: Problem) -> dict[str, Array]:
-    """A few all over the domain, the middle of cells: at ends, coefficients of polar coordinates may be infinite."""
-    domain = problem.domain
-    return domain.tensor({name: domain[name].cells(PLACES) for name in domain.names})
-
-
 @lru_cache(maxsize=32)
 def reference_values(problem: Problem, relation: Relation) -> dict[str, float]:
     """A value for each jet of a relation: the first choice at which it and all its slopes are finite at most places.
 
     Fields have the mean of what is told of them and no derivatives; else, where zero is told, their size.
     """
-    if relation.is_linear:  # the same everywhere
-        return {str(symbol): 0.0 for symbol, jet in relation.jets.items() if jet.orders or jet.field in problem.fields}
-    where, wanted = places(problem), [relation.expression, *relation.jacobian.values()]
+    where, wanted = problem.domain.places(), [relation.expression, *relation.jacobian.values()]
 
     best, most = {}, -1.0
     for values in _choices(problem, relation):
@@ -112,10 +103,3 @@ def _choices(problem: Problem, relation: Relation) -> Iterator[dict[str, float]]
             for axis, times in jet.orders:
                 steep[name] /= problem.domain[axis].length ** times
         yield {**flat, **steep}
-
-
-def linear_terms(problem: Problem, relation: Relation, where: Mapping[str, Array]) -> dict[Jet, float | Array]:
-    """Slopes of a relation by the fields and their derivatives, at the reference state; unknowns at their mean."""
-    known = {**reference_values(problem, relation), **problem.typical_parameters}
-    own = {jet: entry for jet, entry in relation.jacobian.items() if jet.field not in relation.functions}
-    return {jet: evaluate_coefficient(entry, known, where) for jet, entry in own.items()}
