@@ -154,7 +154,8 @@ class Solution:
             self.posterior, str(self.status), self.status.help, self.trace, self.timings, self.settings, self.versions,
             self.advice,
         )  # fmt: skip
-        return results.write(result, self.default_grid(), path)
+        with threads.suited_to(self.posterior.representation.size):  # as `predict`: the same bits before and after
+            return results.write(result, self.default_grid(), path)
 
 
 def load(path: str | os.PathLike[str]) -> Solution:
