@@ -24,6 +24,7 @@ from factorfield.messages.gaussian import Belief, Message, inverse_triangular, l
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Component = tuple[Indices, Indices, Array, Array]  # positions in inner weights and state, rows over both, targets
+INTERIOR_FELT = 1e-9  # nats: factors that tell less of the noise inside a window leave it as it is
 NEGLIGIBLE_PRIOR = 1e6  # factors that say this many times more than the prior leave it nothing to say
 
 
@@ -65,7 +66,7 @@ class NoiseBlock:
 
     where: Indices  # rows and columns of the whole
     root: Array
-    directions: Array  # orthonormal columns; none leave the root as it is
+    directions: Array  # columns of norm one, or less where they are taken out in part; none leave the root as it is
 
     @property
     def block(self) -> Array:
@@ -153,6 +154,45 @@ def assembled(
     return Segment(
         slope, offset, InteriorNoise(count, tuple(interior)), end_noise, message, transition, end[:, inner] @ offset,
         noise_root,
+    )  # fmt: skip
+
+
+def conditioned(link: Segment, inner: Array, state: Array, target: Array) -> Segment | None:
+    """A window that is known, given further whitened factors inner v + state s = target +- 1: few, beside its weights.
+
+    They are noise of two kinds away from functionals of s: what stays inside and eta, which the end sees. None where
+    they tell of the noise inside and it lies in several blocks: they would link them.
+    """
+    within = np.column_stack([inner[:, part.where] @ part.block for part in link.interior.parts])
+    told = within @ within.T
+    felt = float(np.trace(told)) > INTERIOR_FELT
+    if felt and len(link.interior.parts) > 1:
+        return None
+    whiten = np.linalg.inv(linalg.cholesky(np.eye(len(target)) + told, lower=True))
+    at_end, at_start, gap = (
+        whiten @ part for part in (inner @ link.end_noise, inner @ link.slope + state, target - inner @ link.offset)
+    )
+    width = len(link.transition)
+    found = eliminate(np.column_stack([at_end, at_start]), gap, np.ones(width))  # of eta
+    offset, slope = link.offset + link.end_noise @ found.offset, link.slope + link.end_noise @ found.slope
+    end_noise, interior = link.end_noise @ found.root, link.interior
+    if felt:
+        (part,) = link.interior.parts
+        gain = np.zeros((len(offset), len(target)))
+        gain[part.where] = part.block @ (whiten @ within).T
+        offset = offset + gain @ (gap - at_end @ found.offset)
+        slope = slope - gain @ (at_start + at_end @ found.slope)
+        end_noise = end_noise - gain @ (at_end @ found.root)
+        _, strength, directions = linalg.svd(within, full_matrices=False)
+        taken = directions.T * np.sqrt(1.0 - 1.0 / np.sqrt(1.0 + strength**2))
+        root = part.root - part.root @ part.directions @ part.directions.T
+        interior = InteriorNoise(link.interior.size, (NoiseBlock(part.where, root, taken),))
+    rows = found.remainder
+    level = found.level + float(np.sum(np.log(np.diag(whiten))))
+    return Segment(
+        slope, offset, interior, end_noise, Message(rows[:, :-1], rows[:, -1], level) * link.message,
+        link.transition + link.noise_root @ found.slope, link.shift + link.noise_root @ found.offset,
+        link.noise_root @ found.root,
     )  # fmt: skip
 
 

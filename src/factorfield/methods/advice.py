@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import Advice
 from factorfield.model.functions import coefficient_prior
-from factorfield.model.representation import Representation
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Problem, Statement
 
@@ -93,10 +93,11 @@ def details_lost(axis: str, modes: int, share: float) -> Advice:
     )
 
 
-def unconstrained(problem: Problem, representation: Representation, weights: Array, std: Array) -> Iterator[Advice]:
+def unconstrained(problem: Problem, belief: GaussianPosterior) -> Iterator[Advice]:
     """Unknown coefficients whose posterior is their prior, or lies where the prior all but excludes it."""
+    weights, std = belief.weight_mean, belief.weight_std
     for name in problem.unknowns:
-        at = representation.latents[name].block.start
+        at = belief.representation.latents[name].block.start
         mean, variance = coefficient_prior(problem, name)
         sd = float(np.sqrt(variance))
         if std[at] > UNMOVED * sd and abs(weights[at] - mean) < 0.3 * sd:

@@ -24,16 +24,21 @@ APART = 3.0  # standard deviations of the difference between two ends
 RIVAL = 10.0  # nats by which another end may be less probable and still deserve a warning
 
 
+def start_positions(numbers: int, count: int) -> list[Array]:
+    """Besides the prior's mean, count - 1 places in its standard deviations: evenly over its quantiles, shuffled."""
+    rng, levels = np.random.default_rng(0), (np.arange(count - 1) + 0.5) / max(count - 1, 1)
+    columns = [special.ndtri(rng.permutation(levels)) for _ in range(numbers)]
+    return [np.array([column[place] for column in columns]) for place in range(count - 1)]
+
+
 def start_values(problem: Problem, count: int) -> list[dict[str, float]]:
-    """Values of the unknowns' latents: the prior's own mean first, then evenly over its quantiles, shuffled."""
-    rng = np.random.default_rng(0)
-    starts: list[dict[str, float]] = [{} for _ in range(count)]
-    for name in problem.unknowns:
-        mean, variance = coefficient_prior(problem, name)
-        levels = rng.permutation((np.arange(count - 1) + 0.5) / max(count - 1, 1))
-        for start, level in zip(starts[1:], levels, strict=True):
-            start[name] = mean + float(np.sqrt(variance) * special.ndtri(level))
-    return starts
+    """Values of the unknowns' latents where searches begin; the first ones are the prior's own."""
+    priors = {name: coefficient_prior(problem, name) for name in problem.unknowns}
+    return [{}] + [
+        {name: mean + float(np.sqrt(variance)) * float(z)
+         for (name, (mean, variance)), z in zip(priors.items(), place, strict=True)}
+        for place in start_positions(len(priors), count)
+    ]  # fmt: skip
 
 
 def ends_of(starts: Sequence[Mapping[str, float]], search: Callable[[Mapping[str, float]], End]) -> list[End]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.basis import Tensor, family_for
-from factorfield.model.representation import Form, coefficient_form
+from factorfield.model.representation import Form, Representation, coefficient_form
 from factorfield.problem.coefficients import Unknown
 from factorfield.problem.domain import Axis, Domain, Periodic
 from factorfield.problem.problem import Problem
@@ -27,6 +27,14 @@ def coefficient_parts(problem: Problem) -> list[Part]:
     """(name, basis, form) of every unknown number and function, after the fields in a representation."""
     numbers = [(name, Tensor({}), coefficient_form(name, u.positive)) for name, u in problem.unknowns.items()]
     return numbers + [_function_part(name, u, problem.domain) for name, u in problem.functions.items()]
+
+
+def with_numbers(representation: Representation, problem: Problem) -> Representation:
+    """A representation with the unknown numbers as its last weights, those that it has not yet."""
+    bases = {unit: latent.basis for unit, latent in representation.latents.items()}
+    parts = [(name, bases[form.latents[0]], form) for name, form in representation.forms.items()]
+    added = [part for part in coefficient_parts(problem) if part[0] not in representation.forms]
+    return Representation.build(parts + added)
 
 
 def coefficient_prior(problem: Problem, name: str) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from factorfield.messages.gaussian import LOG_TWO_PI, Belief, Diagonal
 from factorfield.model.choices import LABEL_NOISE, Sigma, observation_noise, shown
 from factorfield.model.factors import FactorGroup
 from factorfield.model.representation import Representation, layout
+from factorfield.model.searched import Coordinate, StartSpectrum, number_coordinates
 from factorfield.model.spectrum import Tail
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
@@ -40,6 +42,14 @@ class Model:
     scale: float  # the field's typical size
     settings: Mapping[str, object]
     advice: tuple[Advice, ...] = ()
+    held: Mapping[str, float] = field(default_factory=dict)  # unknown numbers that are no weights, at a value
+    # latent values of coefficients and of the start's spectrum where a search begins, if not in the prior's middle
+    start: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def constants(self) -> Mapping[str, Any]:
+        """What factors read besides weights: known numbers and tables, and the numbers that are held."""
+        return {**self.problem.constants, **self.held}
 
     @property
     def size(self) -> int:
@@ -77,7 +87,7 @@ class BlockModel(Model):
     collocation: Mapping[str, int] = field(default_factory=dict)  # points per axis that the user asked for
     continuation: str | None = None  # a parameter that grows to its value in several passes
     follows_protocol: bool = False  # the paper's: points and weights that nothing settles are meant
-    start: Array | None = None  # weights where a search begins, instead of the prior mean
+    first_weights: Array | None = None  # where a search begins, instead of the prior mean
 
     @property
     def is_linear(self) -> bool:
@@ -173,8 +183,28 @@ class WindowModel(Model):
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     first_level: int = 0  # the first window that is tried is the horizon / 2^level
     edges: tuple[float, ...] | None = None
-    start: Mapping[str, float] = field(default_factory=dict)  # coefficients where a search begins, if not at the prior
+    spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
+
+    @cached_property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What is found on the marginal likelihood: held numbers and the start's spectrum."""
+        numbers = number_coordinates(self.problem) if self.held else ()
+        return numbers + (() if self.spectrum is None else self.spectrum.coordinates())
+
+    def at(self, position: Array) -> WindowModel:
+        """The model with what is searched at a position in `coordinates`, each in its prior's sds."""
+        values = {each.name: each.value(float(z)) for each, z in zip(self.coordinates, position, strict=True)}
+        held = {name: values[name] for name in self.held}
+        if self.spectrum is None:
+            return replace(self, held=held)
+        mean, std = self.prior.mean, np.array(self.prior.std)
+        spectrum = self.spectrum.at(values)
+        for name in self.problem.fields:
+            latent = self.representation.latents[self.representation.forms[name].latents[0]]
+            sds = spectrum.deviations(name, latent.basis)
+            std[latent.block.start : latent.block.start + len(sds)] = sds
+        return replace(self, held=held, prior=Diagonal.from_moments(mean, std**2))
 
     @cached_property
     def layout(self) -> tuple[Indices, Indices]:
@@ -184,8 +214,9 @@ class WindowModel(Model):
     @cached_property
     def field_states(self) -> int:
         """Entries of the state that belong to fields; coefficients follow them."""
-        names = (*self.problem.unknowns, *self.problem.functions)
-        return len(self.layout[0]) - sum(self.representation.latents[name].basis.size for name in names)
+        fields = {unit for name in self.problem.fields for unit in self.representation.forms[name].latents}
+        others = [latent for name, latent in self.representation.latents.items() if name not in fields]
+        return len(self.layout[0]) - sum(latent.basis.size for latent in others)
 
     @property
     def open_states(self) -> Indices:
@@ -201,7 +232,8 @@ class WindowModel(Model):
         """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""
         mean, state = self.prior_state.mean.copy(), self.layout[0]
         for name, value in self.start.items():
-            mean[state == self.representation.latents[name].block.start] = value
+            if name in self.representation.latents:
+                mean[state == self.representation.latents[name].block.start] = value
         return replace(self.prior_state, mean=mean)
 
     def with_condition(self, problem: Problem) -> WindowModel:

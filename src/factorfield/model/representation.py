@@ -137,6 +137,22 @@ def window_representation(template: Representation, lower: float, upper: float) 
     return Representation.build(parts)
 
 
+def linear_in_time(template: Representation) -> Representation:
+    """The same representation with one polynomial in time beside the state: of fields that change linearly.
+
+    At the start of its window, its weights are the fields and, times half the window, their time derivatives.
+    """
+    parts = []
+    for name, form in template.forms.items():
+        basis = template.latents[form.latents[0]].basis
+        families = {
+            axis: replace(family, degree=1) if isinstance(family, Departure) else family
+            for axis, family in basis.families.items()
+        }
+        parts.append((name, Tensor(families, basis.rotation), form))
+    return Representation.build(parts)
+
+
 def states_of(latent: Latent) -> int:
     """How many time derivatives at a window's start are weights of their own; one for what does not depend on time."""
     family = latent.basis.families.get(TIME)

@@ -13,7 +13,13 @@ from factorfield.model.factors import FactorGroup, build_group, chosen_group
 from factorfield.model.folding import MANY, folded
 from factorfield.model.grid import grid_group
 from factorfield.model.model import WindowModel, is_standing
-from factorfield.model.representation import Representation, end_map, states_of, window_representation
+from factorfield.model.representation import (
+    Representation,
+    end_map,
+    linear_in_time,
+    states_of,
+    window_representation,
+)
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
@@ -63,6 +69,12 @@ class WindowFactors:
                 self._standing[number, length] = self._gridded(number, 0.0, length)
         return [self._standing[number, length] for number in numbers]
 
+    def at_one_instant(self) -> list[FactorGroup]:
+        """Equations and walls at the start of time, of fields that change linearly there (`linear_in_time`)."""
+        start = np.array([self.model.problem.domain[TIME].lower])
+        numbers = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
+        return [self._at_instants(number, linear_in_time(self.model.representation), start) for number in numbers]
+
     def own(self, lower: float, upper: float, first: bool) -> list[FactorGroup]:
         """What distinguishes a window: measurements and instants that fall into it, and how it starts."""
         problem = self.model.problem
@@ -78,30 +90,33 @@ class WindowFactors:
             inside = np.flatnonzero((t <= upper) & ((t > lower) | first))
             few = len(inside) <= MANY * representation.size
             if few or not representation.read(statement.relation).is_linear:
-                groups.append(chosen_group(statement, representation, inside, sigma.value, problem.constants))
+                groups.append(chosen_group(statement, representation, inside, sigma.value, self.model.constants))
             else:
-                groups += folded(statement, representation, inside, lower, sigma.value, problem.constants)
+                groups += folded(statement, representation, inside, lower, sigma.value, self.model.constants)
         for statement in self.model.held_at_start if first else ():
             axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
             where = problem.domain.tensor({**self.model.space.points, **axes})
             sigma_there = 1.0 if statement.sigma is None else statement.sigma
-            groups.append(build_group(statement, representation, where, sigma_there, problem.constants))
+            groups.append(build_group(statement, representation, where, sigma_there, self.model.constants))
         return groups
 
     def _gridded(self, number: int, lower: float, upper: float) -> FactorGroup:
         """An equation or a face at collocation points."""
-        problem, space = self.model.problem, self.model.space
+        instants = self.instants(self.model.problem.statements[number], lower, upper)
+        return self._at_instants(number, self.representation(lower, upper), instants)
+
+    def _at_instants(self, number: int, representation: Representation, instants: Array) -> FactorGroup:
+        problem, space, constants = self.model.problem, self.model.space, self.model.constants
         statement, sigma = problem.statements[number], self.model.sigmas[number].value
-        representation = self.representation(lower, upper)
-        axes = {TIME: self._instants(statement, lower, upper), **space.points}
+        axes = {TIME: instants, **space.points}
         axes |= {name: np.array([at]) for name, at in (statement.face or {}).items()}
         where = problem.domain.tensor(axes)
         if statement.name in space.projections:
             through = space.projections[statement.name]
-            return grid_group(statement, representation, axes, where, sigma, problem.constants, through)
-        return build_group(statement, representation, where, sigma, problem.constants)
+            return grid_group(statement, representation, axes, where, sigma, constants, through)
+        return build_group(statement, representation, where, sigma, constants)
 
-    def _instants(self, statement: Statement, lower: float, upper: float) -> Array:
+    def instants(self, statement: Statement, lower: float, upper: float) -> Array:
         """When an equation or a wall is asked to hold in a window: as often as it has polynomials to settle.
 
         Then it can be met exactly, whatever the state at the start: asked more often it would bend the start where
@@ -115,7 +130,7 @@ class WindowFactors:
         if statement.face is not None:
             order = max(states_of(latents[jet.field]) for jet in statement.relation.jets.values())
         exactly = order == 1 or (order > 1 and not self.model.problem.domain.space)
-        return _radau(size - order, lower, upper) if exactly else Interval(lower, upper).collocation(size + 2)
+        return radau(size - order, lower, upper) if exactly else Interval(lower, upper).collocation(size + 2)
 
     def separable(self, lower: float, upper: float) -> list[tuple[Indices, Array, Array]]:
         """The equations' whitened rows where waves do not mix: (weights, rows, targets), frequency by frequency.
@@ -156,13 +171,13 @@ class WindowFactors:
         for statement, sigma in zip(problem.statements, self.model.sigmas, strict=True):
             if statement.kind != "equation":
                 continue
-            grid = {TIME: self._instants(statement, lower, upper), **self.model.space.points}
+            grid = {TIME: self.instants(statement, lower, upper), **self.model.space.points}
             relation = representation.read(statement.relation)
             nothing = np.zeros((1, len(relation.functionals)))
-            value, slopes = relation.value_and_gradient(nothing, problem.constants, {})
+            value, slopes = relation.value_and_gradient(nothing, self.model.constants, {})
             for slope, functional in zip(slopes[0], relation.functionals, strict=True):
                 for orders, coefficient in functional.terms:
-                    factor = float(np.ravel(evaluate_coefficient(coefficient, problem.constants, {}))[0])
+                    factor = float(np.ravel(evaluate_coefficient(coefficient, self.model.constants, {}))[0])
                     in_time, *in_space = representation.latents[functional.latent].basis.matrices(grid, orders)
                     space: Array = np.ones((1, 1))
                     for features in in_space:
@@ -183,6 +198,6 @@ def speaks_within(statement: Statement, lower: float, upper: float, first: bool)
     return at is None or lower < at <= upper or (first and at <= lower)
 
 
-def _radau(count: int, lower: float, upper: float) -> Array:
+def radau(count: int, lower: float, upper: float) -> Array:
     interior, _ = special.roots_jacobi(count - 1, 1.0, 0.0)
     return lower + 0.5 * (upper - lower) * (1.0 + np.append(interior, 1.0))

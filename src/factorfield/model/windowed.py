@@ -8,7 +8,7 @@ disagrees with a wall. The windows themselves are found while solving (methods/c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from scipy import linalg, special
 
 from factorfield.errors import Advice, expected
 from factorfield.model.activation import Activation, Identity
-from factorfield.model.basis import Departure, Family, Tensor, family_for
+from factorfield.model.basis import Departure, Family, Fourier, Tensor, family_for
 from factorfield.model.choices import (
     check_orders,
     checked_counts,
@@ -29,7 +29,8 @@ from factorfield.model.corners import softened
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
-from factorfield.model.representation import LatentRelation, Representation, field_form
+from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
+from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
 from factorfield.model.spectrum import Spectrum, fastest_rates, spectra_of, tails_of
 from factorfield.problem.domain import TIME, Axis, Interval, Periodic
@@ -69,15 +70,16 @@ def window_model(
     given = checked_counts(modes, problem, "modes")
     counts = window_modes(problem, given, spectra, scale)
     families = {name: family_for(problem.domain[name], n) for name, n in counts.items()}
-    degree = degree or _degree(problem, families, ansatz)
+    numbers = held_numbers(problem, ansatz)
+    degree = degree or _degree(problem, families, ansatz, bool(numbers))
     intervals = {name: n for name, n in counts.items() if isinstance(problem.domain[name], Interval)}
     check_orders(problem.statements, {**intervals, TIME: degree})
-    representation = _representation(problem, families, degree, ansatz)
+    representation = _representation(problem, families, degree, ansatz, numbers)
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     points = _points(problem, families, relations)
     _check_memory(problem, representation, relations, points)
     fastest, rates = fastest_rates(problem, counts)
-    traits = _traits(problem, relations, rates)
+    traits = _traits(problem, relations, rates, bool(numbers))
     sigmas = window_sigmas(problem, sizes, spectra, counts, fastest)
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
@@ -95,7 +97,7 @@ def window_model(
         sigmas=sigmas, modes=counts, scale=scale, settings=settings, advice=corners, degree=degree, traits=traits,
         space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),
-        asked=asked, edges=asked.edges,
+        asked=asked, edges=asked.edges, held=numbers, spectrum=_start_spectrum(problem, traits, spectra, scale, fastest),
     )  # fmt: skip
 
 
@@ -122,26 +124,47 @@ def _edges(problem: Problem, windows: ArrayLike) -> tuple[float, ...]:
     return tuple(float(edge) for edge in edges)
 
 
-def _degree(problem: Problem, families: Mapping[str, Family], activation: Activation) -> int:
-    unknown = problem.unknowns or problem.functions
-    linear = all(statement.relation.is_linear for statement in problem.statements) and not unknown
-    if linear and activation.name == "identity":
+def _degree(problem: Problem, families: Mapping[str, Family], activation: Activation, held: bool) -> int:
+    linear = all(statement.relation.is_linear for statement in problem.statements) and activation.name == "identity"
+    linear = linear and not (problem.functions or (problem.unknowns and not held))
+    if linear and all(isinstance(family, Fourier) for family in families.values()):
         return DEGREE_LINEAR
     across = len(problem.fields) * int(np.prod([family.size for family in families.values()], dtype=int))
-    return int(np.clip(MOST_WEIGHTS // across - 1, DEGREE_LEAST, DEGREE_COUPLED))
+    return int(np.clip(MOST_WEIGHTS // across - 1, DEGREE_LEAST, DEGREE_LINEAR if linear else DEGREE_COUPLED))
+
+
+def held_numbers(problem: Problem, activation: Activation) -> dict[str, float]:
+    """Unknown numbers that are no weights, at the middle of their prior: those of statements that are linear in
+    everything else. Then they are searched on the marginal likelihood; else they are weights among others."""
+    functions = [part for part in coefficient_parts(problem) if part[0] in problem.functions]
+    forms = {name: field_form(name, problem.domain.names, activation) for name in problem.fields}
+    forms |= {name: form for name, _, form in functions}
+    if not all(substitute(statement.relation, forms).is_linear for statement in problem.statements):
+        return {}
+    return {each.name: each.value(0.0) for each in number_coordinates(problem)}
+
+
+def _start_spectrum(
+    problem: Problem, traits: Traits, spectra: Mapping[str, Spectrum], scale: float, fastest: float
+) -> StartSpectrum | None:
+    """Of fields at a start that nothing but later measurements tells, in a linear equation."""
+    start = problem.domain[TIME].lower
+    told = spectra or any((s.face or {}).get(TIME) == start for s in problem.statements)
+    if told or not traits.linear or not traits.has_later_data or not problem.domain.space:
+        return None
+    rate = max(fastest, 1.0 / problem.domain[TIME].length)
+    return StartSpectrum(dict.fromkeys(problem.fields, scale), CORNER, rate)
 
 
 def _representation(
-    problem: Problem, families: Mapping[str, Family], degree: int, activation: Activation
+    problem: Problem, families: Mapping[str, Family], degree: int, activation: Activation, held: Collection[str]
 ) -> Representation:
     horizon, parts = problem.domain[TIME], []
     for name in problem.fields:
         window = Departure(degree, horizon.lower, horizon.upper, _time_order(problem, name))
         basis = Tensor({TIME: window, **families})
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
-    if problem.unknowns or problem.functions:
-        parts += coefficient_parts(problem)
-    return Representation.build(parts)
+    return Representation.build(parts + [part for part in coefficient_parts(problem) if part[0] not in held])
 
 
 def _time_order(problem: Problem, name: str) -> int:
@@ -195,7 +218,9 @@ def window_rows(problem: Problem, representation: Representation, points: Mappin
     return sum(n or int(np.prod(left, dtype=float)) for n, left in zip(observed, spread, strict=True))
 
 
-def _traits(problem: Problem, relations: Mapping[str, LatentRelation], rates: NDArray[np.complex128]) -> Traits:
+def _traits(
+    problem: Problem, relations: Mapping[str, LatentRelation], rates: NDArray[np.complex128], held: bool
+) -> Traits:
     horizon, statements = problem.domain[TIME], problem.statements
     linear = all(relation.is_linear for relation in relations.values())
     growth = float(np.max(rates.real, initial=0.0)) * horizon.length
@@ -207,9 +232,9 @@ def _traits(problem: Problem, relations: Mapping[str, LatentRelation], rates: ND
     autonomous = not any(TIME in s.relation.coordinates for s in statements)
     autonomous = autonomous and not any(TIME in unknown.over for unknown in problem.functions.values())
     decays = bool(np.any(rates.real * horizon.length < -1.0))
-    unknown = bool(problem.unknowns or problem.functions)
+    unknown = bool((problem.unknowns and not held) or problem.functions)
     return Traits(
-        linear, autonomous, linear and autonomous and _is_separable(problem, relations),
+        linear, autonomous, linear and autonomous and not unknown and _is_separable(problem, relations),
         steady_windows=linear and autonomous and not decays,
         has_later_data=unknown or any(_is_later(s, horizon.lower) for s in statements),
         starts_by_formula=any(
@@ -225,7 +250,7 @@ def _is_separable(problem: Problem, relations: Mapping[str, LatentRelation]) -> 
     periodic = bool(space) and all(isinstance(axis, Periodic) for axis in space)
     standing = [s for s in problem.statements if is_standing(s)]
     constant = all(s.face is None and not _varies(relations[s.name], problem) for s in standing)
-    return periodic and constant and not problem.unknowns and not problem.functions
+    return periodic and constant
 
 
 def _is_later(statement: Statement, start: float) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from factorfield.model.representation import Representation, end_map, layout, wi
 from factorfield.model.spectrum import Tail
 from factorfield.posterior.base import Atom, Estimate, Posterior
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
+from factorfield.posterior.numbers import Numbers
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
@@ -49,24 +51,35 @@ class ChainPosterior(Posterior):
     links: Sequence[Segment]
     futures: Sequence[Message]
     tails: Mapping[str, Tail] = field(default_factory=dict)
+    numbers: Numbers | None = None  # unknown numbers that are no weights of a window: the last of the representation
 
     marker = "chain_edges"
 
     def window(self, index: int) -> GaussianPosterior:
         """The belief about all weights of one window."""
         seen = self.seen(index)
-        _, rest = layout(self.representation)
+        _, rest = layout(self.windowed)
         inside = np.zeros((len(seen.mean), len(rest)))
         inside[rest] = self.links[index].interior.dense()
         return replace(seen, root=np.column_stack([seen.root, inside]))
 
     def seen(self, index: int) -> GaussianPosterior:
         """The belief about a window's weights without the noise that stays inside it."""
-        order = np.concatenate(layout(self.representation))
+        order = np.concatenate(layout(self.windowed))
         known = smoothed(self.starts[index], self.links[index], self.futures[index])
         mean, root = np.empty(len(order)), np.empty(known.root.shape)
         mean[order], root[order] = known.mean, known.root
+        if self.numbers is not None:
+            mean, root = self.numbers.extended(index, mean, root)
         return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root)
+
+    @cached_property
+    def windowed(self) -> Representation:
+        """What the windows' weights are: the representation without the numbers beside them."""
+        count = 0 if self.numbers is None else len(self.numbers.mean)
+        kept = list(self.representation.forms.items())[: len(self.representation.forms) - count]
+        bases = {unit: latent.basis for unit, latent in self.representation.latents.items()}
+        return Representation.build([(name, bases[form.latents[0]], form) for name, form in kept])
 
     def _moved(self, index: int) -> Representation:
         return window_representation(self.representation, self.edges[index], self.edges[index + 1])
@@ -114,7 +127,7 @@ class ChainPosterior(Posterior):
         if (id(link.interior), name) not in self._tables:
             latent = self.representation.latents[name]
             across = latent.basis.size // latent.basis.families[TIME].size
-            _, rest = layout(self.representation)
+            _, rest = layout(self.windowed)
             tables = []
             for part in link.interior.parts:
                 weights, block = rest[part.where], part.block
@@ -174,8 +187,9 @@ class ChainPosterior(Posterior):
         width = len(self.starts[0].mean)
         beliefs = [smoothed(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
         given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
-        order = np.concatenate(layout(self.representation))
-        ends = [end_map(self._moved(index))[:, order] for index in range(len(self.links))]
+        order = np.concatenate(layout(self.windowed))
+        moved = [window_representation(self.windowed, *edges) for edges in pairwise(self.edges)]
+        ends = [end_map(each)[:, order] for each in moved]
         for _ in range(count):
             path, state = np.empty((len(self.links), len(order))), None
             for index, (belief, link) in enumerate(zip(beliefs, self.links, strict=True)):
@@ -193,7 +207,7 @@ class ChainPosterior(Posterior):
                 whole = np.concatenate([state, rest])
                 path[index, order] = whole
                 state = ends[index] @ whole
-            yield path
+            yield path if self.numbers is None else self.numbers.drawn(path, rng)
 
     def _grid_means(self, atoms: Sequence[Atom], grid: Mapping[str, Array], weights: Array) -> Array:
         which = self._windows_of(np.asarray(grid[TIME]))
@@ -233,7 +247,7 @@ class ChainPosterior(Posterior):
             stored[f"chain_inside_directions_{i}"] = np.concatenate([part.directions.ravel() for part in parts])
         for name, tail in self.tails.items():
             stored[f"tail_{name}"] = np.stack([tail.wave, tail.variance, tail.rate.real, tail.rate.imag])
-        return stored
+        return stored if self.numbers is None else {**stored, **self.numbers.arrays()}
 
     @classmethod
     def from_arrays(
@@ -256,7 +270,7 @@ class ChainPosterior(Posterior):
             problem, representation, noise, arrays["chain_edges"],
             [Belief(m, r) for m, r in zip(arrays["chain_mean"], arrays["chain_root"], strict=True)],
             [links[int(kind)] for kind in arrays["chain_kind"]],
-            [_unpacked(rows, target) for rows, target in pairs], tails,
+            [_unpacked(rows, target) for rows, target in pairs], tails, Numbers.from_arrays(arrays),
         )  # fmt: skip
 
 

@@ -21,15 +21,17 @@ from factorfield.methods.chain.passes import Path, chi_squares
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.model.choices import LOST
 from factorfield.model.model import WindowModel
+from factorfield.posterior.windows import ChainPosterior
 
 Array = NDArray[np.float64]
 FREE = 0.5  # of the prior's standard deviation: a direction that is left with it
 
 
-def advice_about(solver: WindowSolver, path: Path) -> Iterator[Advice]:
+def advice_about(solver: WindowSolver, path: Path, posterior: ChainPosterior) -> Iterator[Advice]:
     model, last = solver.model, len(path.links) - 1
     open_states, prior = model.open_states, model.prior.std[solver.state]
-    for window, place in ((0, "initial"), (last, "final")):
+    # a spectrum that the data tell is no lack of data
+    for window, place in ((0, "initial"), (last, "final")) if model.spectrum is None else ():
         spread = path.smoothed(window).std[: len(prior)]
         free = int(np.sum((spread / prior)[open_states] > FREE))
         if free:
@@ -37,9 +39,7 @@ def advice_about(solver: WindowSolver, path: Path) -> Iterator[Advice]:
             yield free_directions(model.problem, f"{count} directions of the {place} state are")
             break
     if model.problem.unknowns:
-        belief = path.smoothed(last)
-        mean, std = solver.in_order(belief.mean), solver.in_order(belief.std)
-        yield from unconstrained(model.problem, model.representation, mean, std)
+        yield from unconstrained(model.problem, posterior.seen(last))
     yield from _unresolved(model, len(path.links), lambda index: solver.in_order(path.smoothed(index).mean))
     yield from _contradictions(solver, path)
 

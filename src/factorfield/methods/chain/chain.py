@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,6 +26,7 @@ from factorfield.messages.gaussian import Message
 from factorfield.methods import taken
 from factorfield.methods.chain.advice import advice_about
 from factorfield.methods.chain.modes import grown
+from factorfield.methods.chain.searched import Searched, search_marginal, searched
 from factorfield.methods.chain.noise import next_sigmas
 from factorfield.methods.chain.passes import (
     Beliefs,
@@ -38,8 +39,11 @@ from factorfield.methods.chain.passes import (
 )  # fmt: skip
 from factorfield.methods.chain.profile import is_lost, profile_search
 from factorfield.methods.chain.solver import WindowSolver
+from factorfield.methods.marginal import UNSETTLED
 from factorfield.methods.starts import best_of, ends_of, start_values
+from factorfield.model.functions import with_numbers
 from factorfield.model.model import Model, WindowModel
+from factorfield.model.searched import latents, position
 from factorfield.model.windowed import window_model
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import ChainPosterior
@@ -59,6 +63,7 @@ class Search:
     status: Status
     moves: Sequence[float] = ()  # of the smoothed path, in its standard deviations
     centres: tuple[Array, ...] = ()  # where smoothing began, if not at the filtered path
+    searched: Searched | None = None  # what was found on the marginal likelihood, at whose mean the path is
 
     @property
     def model(self) -> WindowModel:
@@ -66,20 +71,33 @@ class Search:
         linearised (`path`). The same method settings with adapt=False give the same bits; not with store=, nor where
         noise is not Gaussian.
         """
-        return replace(self.solver.model, edges=tuple(self.path.edges), path=self.centres)
+        model = self.solver.model if self.searched is None else self.searched.model
+        return replace(model, edges=tuple(self.path.edges), path=self.centres)
 
     @property
     def posterior(self) -> ChainPosterior:
         model, path = self.solver.model, self.path
+        numbers = self.searched.numbers if self.searched is not None else None
+        representation = model.representation if numbers is None else with_numbers(model.representation, model.problem)
         return ChainPosterior(
-            model.problem, model.representation, model.noise, np.array(path.edges), path.starts, path.links,
-            path.futures, model.tails,
+            model.problem, representation, model.noise, np.array(path.edges), path.starts, path.links, path.futures,
+            model.tails, numbers,
         )  # fmt: skip
+
+    @property
+    def evidence(self) -> Callable[[], float | None]:
+        """Computes the log evidence, when it is asked for."""
+        if self.searched is None:
+            return partial(log_evidence, self.solver, self.path)
+        level = self.searched.marginal.level
+        return lambda: level
 
     @property
     def merit(self) -> float:
         """The negative log density at the posterior mean, up to a constant."""
         path = self.path
+        if self.searched is not None:
+            return -self.searched.marginal.level
         return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.smoothed(i).mean))
 
 
@@ -116,7 +134,7 @@ class Chain:
             wanted = "store= with a linear equation and labels at the start only"
             raise expected(wanted, repr(model.problem), "no store")
         with threads.suited_to(model.size):
-            several = self.starts > 1 and not windows.traits.linear and not windows.start
+            several = self.starts > 1 and bool(windows.held or not windows.traits.linear) and not windows.start
             found, advice = self._several(windows, progress) if several else (self._search(windows, progress), ())
             return self._solution(found, time.perf_counter() - begin, advice)
 
@@ -151,6 +169,8 @@ class Chain:
 
     def _search(self, model: WindowModel, progress: Progress | None) -> Search:
         """Filter and smooth; where that loses unknown coefficients, along their profile."""
+        if model.coordinates:
+            return self._on_marginal(model, progress)
         solver = WindowSolver(model, self.iterations)
         if model.path and model.edges is not None:
             return self._smoothed(solver, filter_along(solver, model.edges, model.path), progress, model.path)
@@ -171,6 +191,30 @@ class Chain:
             assert failed is not None
             raise failed
         return found
+
+    def _on_marginal(self, model: WindowModel, progress: Progress | None) -> Search:
+        """Numbers and spectrum from the marginal likelihood, then windows at its mean: chosen anew there if they may be,
+        and where they changed, the search goes on with those."""
+        begin = position(model.coordinates, model.start)
+        while True:
+            solver = WindowSolver(model.at(begin), self.iterations)
+            path = self._filtered(solver, progress) if model.edges is None else Path(list(model.edges), [])
+            if path.unresolved is not None:
+                return self._smoothed(solver, path, progress)
+            frozen = replace(model, edges=tuple(path.edges))
+            found = search_marginal(frozen, begin, progress)
+            solver = WindowSolver((model if model.edges is None else frozen).at(found.mean), self.iterations)
+            final = self._filtered(solver, progress)
+            if final.unresolved is not None or final.edges == path.edges:
+                break
+            model = replace(model, edges=tuple(final.edges), start=latents(model.coordinates, found.mean))
+            begin = position(model.coordinates, model.start)
+        search = self._smoothed(solver, final, progress)
+        if search.path.unresolved is not None:
+            return search
+        if not found.settled:
+            search = replace(search, status=Status("max-iterations", UNSETTLED))
+        return replace(search, searched=searched(frozen, found))
 
     def _filtered(self, solver: WindowSolver, progress: Progress | None) -> Path:
         starts: Beliefs = [] if self.store is None else StoredBeliefs(self.store, len(solver.state))
@@ -206,12 +250,18 @@ class Chain:
             begin = time.perf_counter()
             enlarged = WindowSolver(model.with_condition(problem), self.iterations)
             with threads.suited_to(model.size):
+                if model.coordinates:
+                    near = latents(model.coordinates, search.searched.marginal.mean) if search.searched else {}
+                    again = self._on_marginal(replace(enlarged.model, start=near), None)
+                    return self._solution(again, time.perf_counter() - begin)
                 edges = enlarged.model.edges or ()
                 again = filter_between(enlarged, edges, [], False, (model, path))
                 return self._solution(self._smoothed(enlarged, again, None), time.perf_counter() - begin)
 
-        told = () if path.unresolved else (*advice, *advice_about(solver, path))
+        if search.searched is not None:
+            trace["evaluations"] = search.searched.marginal.evaluations
+        told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
             posterior, search.status, trace, {"solve": seconds}, settings, model=model, resume=resume,
-            advice=(*model.advice, *told), unresolved=path.unresolved, evidence=partial(log_evidence, solver, path),
+            advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import ProblemError
-from factorfield.messages.elimination import Segment, assembled, segment
+from factorfield.messages.elimination import Segment, assembled, conditioned, segment
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.factors import FactorGroup, has_slopes, whitened_rows
 from factorfield.model.model import WindowModel, is_standing
@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 ARRIVED = 1e-3  # nats: a step that gains less has arrived
 ROUNDING = 1e-9  # of the negative log density: what sums of squares of this size cannot tell
 SHORTEST_STEP = 1e-4
+FEW = 0.5  # of a window's inner weights: more factors of its own are eliminated together with those that it shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,20 +93,31 @@ class WindowSolver:
         if not traits.autonomous:
             return self.eliminate(groups, centre, lower, upper)
         rows, target = whitened_rows([g for g in groups if not is_standing(g.statement)], centre)
-        if np.any(rows[:, self.inner] != 0.0):
+        within = np.any(rows[:, self.inner] != 0.0, axis=1)
+        link = None
+        if np.sum(within) < FEW * len(self.inner):
+            link = self._shared_segment(groups, lower, upper)
+            inside = rows[within]
+            if len(inside):
+                link = conditioned(link, inside[:, self.inner], inside[:, self.state], target[within])
+        if link is None:
             if traits.separable:
                 groups = [*self.factors.standing(lower, upper), *groups]
             return self.eliminate(groups, centre, lower, upper)
+        about_state = Message(rows[~within][:, self.state], target[~within])
+        return replace(link, message=link.message * about_state) if not within.all() else link
+
+    def _shared_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
+        """What windows of one length have in common."""
         length = self.factors.length(lower, upper)
         if length not in self._by_length:
             standing = [g for g in groups if is_standing(g.statement)]
             self._by_length[length] = (
                 self._separable_segment(length)
-                if traits.separable
-                else self.eliminate(standing, centre, lower, upper)
+                if self.model.traits.separable
+                else self.eliminate(standing, np.zeros(len(self.order)), lower, upper)
             )
-        link = self._by_length[length]
-        return replace(link, message=link.message * Message(rows[:, self.state], target)) if len(rows) else link
+        return self._by_length[length]
 
     def _separable_segment(self, length: float) -> Segment:
         """Of an equation whose waves do not mix: each frequency by itself."""

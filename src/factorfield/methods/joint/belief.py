@@ -326,10 +326,3 @@ def _level(model: BlockModel, lines: Sequence[Linearised], position: Array) -> f
         misfit = (line.value + moved - group.target) / group.sigma
         total += float(misfit @ misfit)
     return -0.5 * total
-
-
-def laplace_evidence(model: BlockModel, belief: Gaussian) -> float:
-    """log p(all factors): log joint at the mean + P/2 log 2 pi - 1/2 log det precision; exact for linear models."""
-    whitening = float(np.sum(np.log(model.prior.std)))
-    level = model.log_joint(unwhitened(model, belief.mean)) + whitening
-    return level + 0.5 * model.size * LOG_TWO_PI - 0.5 * belief.log_determinant

@@ -35,7 +35,6 @@ from factorfield.methods.joint.belief import (
     condition,
     divergence,
     free_energy,
-    laplace_evidence,
     lines_under,
     log_evidence,
     negative_log_joint,
@@ -48,6 +47,8 @@ from factorfield.methods.joint.belief import (
     unwhitened,
 )  # fmt: skip
 from factorfield.methods.joint.modes import lost_details, richer
+from factorfield.methods.joint.searched import is_linear_given_numbers, search_numbers
+from factorfield.methods.marginal import UNSETTLED
 from factorfield.methods.starts import HELD, best_of, ends_of, start_values
 from factorfield.model.block import block_model
 from factorfield.model.factors import FactorGroup
@@ -71,6 +72,7 @@ STALLED = 1.0  # nats: a refinement that wants to move farther and cannot has no
 LARGER = (1e3, 1e2, 1e1, 1.0)  # sigmas of the equations, one search after the other, where the plain one stalls
 
 
+MARGINAL = "unknown numbers integrated over their marginal likelihood, all else exact given them"
 # what the conditioning of the problem asked for, as settings tell it
 PATHS = {Dense: "Dense", Message: "SquareRoot", LowRank: "LowRank"}
 
@@ -91,12 +93,12 @@ class Trace:
     free_energy: list[float] = field(default_factory=list)
     iterations: int = 0
     refinement: float = math.inf  # KL that posterior linearisation would add, estimated from a sample of factors
-    log_evidence: float | None = None
+    evaluations: int = 0  # of the marginal likelihood
 
     def told(self) -> dict[str, object]:
         left_out = {"refinement"} if self.refinement == math.inf else set()
-        found = {key: value for key, value in asdict(self).items() if key not in left_out}
-        return {key: value for key, value in found.items() if value is not None}
+        left_out |= {"evaluations"} if not self.evaluations else set()
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Joint:
     starts         so many searches from unknowns spread over their prior; the most probable end is kept
     adapt          may modes grow that were chosen automatically?
 
-    A search begins at the prior mean, or at the model's `start`.
+    A search begins at the prior mean, or at the model's `first_weights`.
     """
 
     linearisation: Literal["moments", "taylor"] = "moments"
@@ -134,7 +136,7 @@ class Joint:
     def run(self, model: Model, progress: Progress | None = None) -> Solution:
         block = taken(model, BlockModel, self.name)
         with threads.suited_to(model.size):
-            several = self.starts > 1 and not block.is_linear and block.start is None
+            several = self.starts > 1 and not block.is_linear and block.first_weights is None
             return self._run_several(block, progress) if several else self._run(block, progress)
 
     def refine(self, model: Model, solution: Solution) -> BlockModel | None:
@@ -142,13 +144,19 @@ class Joint:
         return richer(taken(solution.model, BlockModel, self.name), solution)
 
     def _run_several(self, model: BlockModel, progress: Progress | None) -> Solution:
+        by_numbers = is_linear_given_numbers(model)
+
         def search(values: Mapping[str, float]) -> Solution:
+            if by_numbers:
+                return self._run(replace(model, start=values), progress)
             start = self._held(model, values) if values else None
-            return self._run(replace(model, start=start), progress)
+            return self._run(replace(model, first_weights=start), progress)
+
+        def merit(solution: Solution) -> float:
+            return -(solution.log_evidence or 0.0) if by_numbers else -model.log_joint(solution.posterior.weight_mean)
 
         found = ends_of(start_values(model.problem, self.starts), search)
-        ends = [(-model.log_joint(solution.posterior.weight_mean), solution.parameters) for solution in found]
-        best, said, advice = best_of(ends)
+        best, said, advice = best_of([(merit(solution), solution.parameters) for solution in found])
         status = Status(str(found[best].status), f"{found[best].status.help}; {said}")
         return replace(found[best], status=status, advice=(*(found[best].advice or ()), *advice))
 
@@ -158,42 +166,52 @@ class Joint:
         for name, value in values.items():
             at = model.representation.latents[name].block.start
             mean[at], variance[at] = value, HELD**2 * variance[at]
-        held = replace(model, prior=Diagonal.from_moments(mean, variance), start=None)
+        held = replace(model, prior=Diagonal.from_moments(mean, variance), first_weights=None)
         belief, _ = replace(self, linearisation="taylor")._iterate(held, Trace(), None)
         return unwhitened(held, belief.mean)
 
     def _run(self, model: BlockModel, progress: Progress | None) -> Solution:
         begin = time.perf_counter()
-        trace = Trace()
-        if model.is_linear:
-            belief, _ = condition(model, tangents(model, model.prior.mean), np.zeros(model.size), EXACT_CONDITION)
-            status = Status("converged", "linear and Gaussian: the posterior is exact")
-            trace.iterations, trace.log_evidence = 1, laplace_evidence(model, belief)
+        trace, evidence = Trace(), None
+        if is_linear_given_numbers(model):
+            found, posterior = search_numbers(model, progress)
+            trace.evaluations, path = found.evaluations, PATHS[Message]
+            status = Status("converged", MARGINAL) if found.settled else Status("max-iterations", UNSETTLED)
+            level = found.level
+            evidence = lambda: level  # noqa: E731
         else:
-            belief, status = self._iterate(model, trace, progress)
-        mean = model.prior.mean + model.prior.std * belief.mean
-        root = model.prior.std[:, None] * belief.root
+            belief, status = self._found(model, trace, progress)
+            mean = model.prior.mean + model.prior.std * belief.mean
+            root = model.prior.std[:, None] * belief.root
+            posterior = GaussianPosterior(model.problem, model.representation, model.noise, mean, root)
+            path, evidence = PATHS[type(belief)], partial(log_evidence, model, belief.mean)
         timings = {"solve": time.perf_counter() - begin}
-        posterior = GaussianPosterior(model.problem, model.representation, model.noise, mean, root)
-        settings = {**model.settings, "method": self.name, "path": PATHS[type(belief)]}
-        advice = (*model.advice, *advice_about(model, belief, posterior))
-        evidence = partial(log_evidence, model, belief.mean)
+        settings = {**model.settings, "method": self.name, "path": path}
+        advice = (*model.advice, *advice_about(model, posterior))
         return Solution(
             posterior, status, trace.told(), timings, settings, model=model, advice=advice, evidence=evidence
         )
+
+    def _found(self, model: BlockModel, trace: Trace, progress: Progress | None) -> tuple[Gaussian, Status]:
+        """The Gaussian of all weights together."""
+        if not model.is_linear:
+            return self._iterate(model, trace, progress)
+        trace.iterations = 1
+        belief, _ = condition(model, tangents(model, model.prior.mean), np.zeros(model.size), EXACT_CONDITION)
+        return belief, Status("converged", "linear and Gaussian: the posterior is exact")
 
     def _enough(self, model: BlockModel) -> float:
         """The KL between successive beliefs, over all weights together, at which posterior linearisation stops."""
         return self.tolerance * max(10.0, 0.02 * model.size)
 
     def _iterate(self, model: BlockModel, trace: Trace, progress: Progress | None) -> tuple[Gaussian, Status]:
-        passes = stages(model, self.continuation) if model.start is None else [model]
+        passes = stages(model, self.continuation) if model.first_weights is None else [model]
         start: list[Linearised] | None = None
-        if model.start is None:
+        if model.first_weights is None:
             position = starting_place(passes[0])
             start = starting_lines(passes[0], position)
         else:
-            position = (model.start - model.prior.mean) / model.prior.std
+            position = (model.first_weights - model.prior.mean) / model.prior.std
         for stage in passes[:-1]:  # an early pass has to reach the next one's neighbourhood
             belief, _ = self._descend(stage, position, start, trace, progress, 1.0)
             position, start = belief.mean, None
@@ -202,8 +220,6 @@ class Joint:
             belief, stall = self._by_sigmas(model, belief, stall, trace, progress)
         if self.linearisation == "moments" and not trace.refinement < self._enough(model):
             belief, stall = self._refined(model, belief, stall, trace, progress)
-        else:
-            trace.log_evidence = laplace_evidence(model, belief)
         if not np.all(np.isfinite(belief.mean)):
             return belief, Status("diverged")
         if stall is not None:
@@ -220,14 +236,13 @@ class Joint:
         # lines over the uncertainty of coefficients may leave an equation that bends with them: tangents do not
         if told is None and not followed(model, refined.mean) > UNFOLLOWED > followed(model, belief.mean):
             return refined, stall
-        trace.log_evidence = laplace_evidence(model, belief)
         return belief, stall
 
     def _by_sigmas(
         self, model: BlockModel, belief: Gaussian, stall: Stall, trace: Trace, progress: Progress | None
     ) -> tuple[Gaussian, Stall | None]:
         """Where the search stalls: the equations first with larger sigmas, which leave it more room, then with less."""
-        position = starting_place(model) if model.start is None else belief.mean
+        position = starting_place(model) if model.first_weights is None else belief.mean
         for factor in LARGER:
             eased = replace(model, groups=tuple(_with_larger_sigma(group, factor) for group in model.groups))
             attempt = Trace()
@@ -298,13 +313,11 @@ class Joint:
         lines = lines_under(model, belief)
         merit = free_energy(model, belief, lines)
         if not math.isfinite(merit):  # a function of a field that has no value within its uncertainty
-            trace.log_evidence = laplace_evidence(model, belief)
             return belief, None
         trace.free_energy.append(merit)
         for _ in range(self.iterations):
             proposal, _ = condition(model, lines, belief.mean, ITERATED_CONDITION)
             trace.iterations += 1
-            trace.log_evidence = -merit
             change = divergence(proposal, belief)
             if progress is not None:
                 progress(f"refinement {len(trace.free_energy)}, KL to the last belief {change:.1e}", 0.8)
@@ -364,16 +377,16 @@ def _with_larger_sigma(group: FactorGroup, factor: float) -> FactorGroup:
 # -- what a user should know
 
 
-def advice_about(model: BlockModel, belief: Gaussian, posterior: GaussianPosterior) -> Iterator[Advice]:
+def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Advice]:
     """Directions that neither data nor equation settled, groups that contradict the rest, modes that are too few."""
     if model.follows_protocol:
         return
-    ratio = np.array(belief.variance)  # of a weight's posterior variance to its prior's
+    ratio = (posterior.weight_std / model.prior.std) ** 2
     for name in (*model.problem.unknowns, *model.problem.functions):
         ratio[model.representation.latents[name].block] = 0.0
     if ratio.sum() >= 0.5:
         yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are")
-    yield from unconstrained(model.problem, model.representation, posterior.mean, posterior.weight_std)
+    yield from unconstrained(model.problem, posterior)
     found: dict[str, tuple[float, int]] = {}
     for group in (group for group in model.groups if group.statement.noise is None):
         misfit = group.misfit(posterior.mean)

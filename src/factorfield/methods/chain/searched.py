@@ -1,0 +1,51 @@
+"""What a chain finds on the marginal likelihood: unknown numbers of a linear equation, and its start's spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.methods.chain.evidence import linear_evidence, linear_means
+from factorfield.methods.marginal import Marginal, axis_points, integrated, of_numbers
+from factorfield.model.model import WindowModel
+from factorfield.posterior.numbers import Numbers
+from factorfield.progress import Progress
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """The marginal of what was searched, the model it was searched with, and the numbers with their posterior."""
+
+    model: WindowModel
+    marginal: Marginal
+    numbers: Numbers | None
+
+
+def search_marginal(model: WindowModel, begin: Array, progress: Progress | None) -> Marginal:
+    """On windows that are given; without a start of the model's own, from the best of several places."""
+    numbers = len(model.held)
+
+    def evidence(place: Array) -> float:
+        if progress is not None:
+            progress("unknown coefficients from the marginal likelihood", 0.5)
+        return linear_evidence(model.at(place))
+
+    return integrated(evidence, begin, numbers, () if model.start else axis_points(len(begin), numbers))
+
+
+def searched(model: WindowModel, found: Marginal) -> Searched:
+    """With the slopes of all weights by the numbers, by differences over one posterior sd."""
+    count, coordinates = len(model.held), model.coordinates
+    if not count:
+        return Searched(model, found, None)
+    spread, slopes = np.sqrt(np.diag(found.covariance)), []
+    for index, each in enumerate(coordinates[:count]):
+        step = spread[index] * np.eye(len(coordinates))[index]
+        ahead, behind = linear_means(model.at(found.mean + step)), linear_means(model.at(found.mean - step))
+        slopes.append((ahead - behind) / (2.0 * spread[index] * each.std))
+    mean, root = of_numbers(coordinates[:count], found)
+    return Searched(model, found, Numbers(mean, root, np.stack(slopes, axis=-1)))

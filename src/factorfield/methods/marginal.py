@@ -1,0 +1,171 @@
+"""The search on the marginal likelihood: its mode, its curvature, and the integral over what was searched.
+
+Coordinates z have the prior N(0, I); `density` is the log of prior times evidence, all weights integrated out. Newton's
+steps are taken by differences over about half a posterior sd, so that the curvature is that of the density where its
+mass is, and rounding in the evidence is nothing beside it. One or two unknown numbers are then integrated out by
+Gauss-Hermite quadrature, more of them by Laplace's approximation; other coordinates always by Laplace's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.errors import FAILED
+from factorfield.messages.gaussian import LOG_TWO_PI
+from factorfield.model.searched import Coordinate
+
+Array = NDArray[np.float64]
+Density = Callable[[Array], float]
+FIRST_STEP, STEP = 0.1, 0.5  # of differences: in prior sds at first, then in posterior sds
+SMALLEST_STEP = 1e-5  # prior sds
+FARTHEST = 1.5  # prior sds that a Newton step may go
+LEAST_CURVATURE = 0.3  # of the prior's: where the density is not concave
+ARRIVED, NEAR = 5e-3, 0.5  # posterior sds: a step that goes no farther has arrived, or needs no proof that it gains
+MOST_STEPS, HALVINGS = 30, 6
+NODES = {1: 7, 2: 3}  # of the quadrature per unknown number
+UNSETTLED = "the search on the marginal likelihood did not come to rest; try starts=5 or narrower priors"
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """What is known about the coordinates: moments, the log of the density's integral, and how the search went."""
+
+    mean: Array
+    covariance: Array
+    level: float
+    settled: bool
+    evaluations: int
+
+
+class _Counted:
+    """The density, minus infinity where there is none, with the evaluations counted and remembered."""
+
+    def __init__(self, density: Density) -> None:
+        self._density = density
+        self._known: dict[bytes, float] = {}
+
+    def __call__(self, z: Array) -> float:
+        key = z.tobytes()
+        if key not in self._known:
+            try:
+                value = self._density(z) - 0.5 * float(z @ z) - 0.5 * len(z) * LOG_TWO_PI
+            except FAILED:
+                value = -math.inf
+            self._known[key] = value if math.isfinite(value) else -math.inf
+        return self._known[key]
+
+    @property
+    def count(self) -> int:
+        return len(self._known)
+
+
+def integrated(density: Density, start: Array, numbers: int, candidates: Sequence[Array] = ()) -> Marginal:
+    """Search from the most probable of `start` and `candidates`, then integrate; the first `numbers` coordinates are
+    unknown numbers. `density` is the log evidence; the prior is added here."""
+    counted = _Counted(density)
+    best = max([start, *candidates], key=counted)
+    mode, curvature, settled = _climb(counted, best)
+    covariance = np.linalg.inv(curvature)
+    level = counted(mode) + 0.5 * len(mode) * LOG_TWO_PI - 0.5 * float(np.linalg.slogdet(curvature)[1])
+    if settled and numbers in NODES:
+        mode, covariance, level = _quadrature(counted, mode, covariance, level, numbers)
+    return Marginal(mode, covariance, level, settled, counted.count)
+
+
+def of_numbers(coordinates: Sequence[Coordinate], found: Marginal) -> tuple[Array, Array]:
+    """Mean and root of the latents of unknown numbers, which are the first coordinates."""
+    count, std = len(coordinates), np.array([each.std for each in coordinates])
+    mean = np.array([each.mean for each in coordinates]) + std * found.mean[:count]
+    return mean, std[:, None] * np.linalg.cholesky(found.covariance[:count, :count])
+
+
+def axis_points(count: int, numbers: int) -> list[Array]:
+    """One and two prior sds to either side along every unknown number."""
+    return [step * np.eye(count)[axis] for axis in range(numbers) for step in (-1.0, 1.0, -2.0, 2.0)]
+
+
+def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
+    """Newton's steps to a maximum: the place, minus the second derivatives there, and whether they came to rest.
+
+    Far from it a step has to gain. Near it the differences keep their size, and the search ends where their gradient
+    vanishes: the maximum of the density smoothed over half a posterior sd.
+    """
+    steps, near = np.full(len(place), FIRST_STEP), False
+    for _ in range(MOST_STEPS):
+        gradient, curvature = _differences(density, place, steps)
+        wanted = np.linalg.solve(curvature, gradient)
+        length = math.sqrt(float(wanted @ curvature @ wanted))
+        suited = np.maximum(STEP * np.sqrt(np.diag(np.linalg.inv(curvature))), SMALLEST_STEP)
+        fits = bool(np.all(steps < 3.0 * suited) and np.all(steps > suited / 3.0))
+        if length < ARRIVED and fits:
+            return place, curvature, True
+        near = near or (fits and length < NEAR)
+        moved = place + wanted if near and length < NEAR else _ascent(density, place, wanted)
+        if moved is None and fits:
+            return place, curvature, False
+        place = place if moved is None else moved
+        if not (near and fits):
+            steps = suited
+    return place, curvature, False
+
+
+def _differences(density: _Counted, place: Array, steps: Array) -> tuple[Array, Array]:
+    """Gradient and minus the Hessian of the density, the latter raised to where the prior alone would leave it."""
+    here, count = density(place), len(place)
+    gradient, hessian = np.zeros(count), np.zeros((count, count))
+    moves = np.diag(steps)
+    ahead = [density(place + move) for move in moves]
+    behind = [density(place - move) for move in moves]
+    for i in range(count):
+        if math.isinf(ahead[i]) or math.isinf(behind[i]):  # an edge of where the density exists
+            gradient[i] = 0.0 if ahead[i] == behind[i] else math.copysign(1.0, ahead[i] - behind[i])
+            hessian[i, i] = 1.0
+            continue
+        gradient[i] = (ahead[i] - behind[i]) / (2.0 * steps[i])
+        hessian[i, i] = -(ahead[i] - 2.0 * here + behind[i]) / steps[i] ** 2
+    for i, j in combinations(range(count), 2):
+        both = density(place + moves[i] + moves[j]), density(place - moves[i] - moves[j])
+        known = (*both, ahead[i], ahead[j], behind[i], behind[j])
+        if all(map(math.isfinite, known)):
+            mixed = both[0] + both[1] + 2.0 * here - ahead[i] - ahead[j] - behind[i] - behind[j]
+            hessian[i, j] = hessian[j, i] = -mixed / (2.0 * steps[i] * steps[j])
+    values, vectors = linalg.eigh(hessian)
+    return gradient, (vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T
+
+
+def _ascent(density: _Counted, place: Array, wanted: Array) -> Array | None:
+    """The farthest part of a step, by halves, that gains; None if none does."""
+    here = density(place)
+    step = wanted * min(1.0, FARTHEST / max(float(np.abs(wanted).max()), 1e-300))
+    for _ in range(HALVINGS):
+        if density(place + step) > here:
+            return np.asarray(place + step, float)
+        step = 0.5 * step
+    return None
+
+
+def _quadrature(
+    density: _Counted, mode: Array, covariance: Array, level: float, numbers: int
+) -> tuple[Array, Array, float]:
+    """Moments and integral over the numbers, along the line on which other coordinates follow them."""
+    own = covariance[:numbers, :numbers]
+    root = linalg.cholesky(own, lower=True)
+    follow = covariance[:, :numbers] @ np.linalg.inv(own)
+    x, weight = np.polynomial.hermite_e.hermegauss(NODES[numbers])
+    nodes = np.array(list(product(x, repeat=numbers)))
+    weights = np.prod(np.array(list(product(weight, repeat=numbers))), axis=1) / (2.0 * math.pi) ** (0.5 * numbers)
+    gains = np.array([density(mode + follow @ (root @ node)) for node in nodes]) - density(mode)
+    shares = weights * np.exp(np.minimum(gains + 0.5 * np.sum(nodes**2, axis=1), 50.0))
+    total = float(shares.sum())
+    shares = shares / total
+    centre = shares @ nodes
+    spread = (nodes - centre).T @ (shares[:, None] * (nodes - centre))
+    moved = covariance - follow @ own @ follow.T + follow @ root @ spread @ root.T @ follow.T
+    return mode + follow @ (root @ centre), moved, level + math.log(total)

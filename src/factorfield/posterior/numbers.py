@@ -1,0 +1,42 @@
+"""Unknown numbers beside the weights of windows: what is believed about them, and how the weights follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """N(mean, root root') of the numbers' latents; a window's weights move by slopes[window] when they do."""
+
+    mean: Array
+    root: Array
+    slopes: Array  # (windows, weights, numbers)
+
+    def extended(self, index: int, mean: Array, root: Array) -> tuple[Array, Array]:
+        """A window's belief given the numbers at their mean, extended by the numbers and what they make uncertain."""
+        count = len(self.mean)
+        own = np.vstack([self.slopes[index] @ self.root, self.root])
+        given = np.vstack([root, np.zeros((count, root.shape[1]))])
+        return np.concatenate([mean, self.mean]), np.column_stack([given, own])
+
+    def drawn(self, path: Array, rng: np.random.Generator) -> Array:
+        """A path of windows drawn given the numbers at their mean, moved to numbers that are drawn."""
+        away = self.root @ rng.standard_normal(len(self.mean))
+        numbers = np.broadcast_to(self.mean + away, (len(path), len(self.mean)))
+        return np.column_stack([path + self.slopes @ away, numbers])
+
+    def arrays(self) -> dict[str, Array]:
+        return {"numbers_mean": self.mean, "numbers_root": self.root, "numbers_slopes": self.slopes}
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, Array]) -> Numbers | None:
+        if "numbers_mean" not in arrays:
+            return None
+        return Numbers(arrays["numbers_mean"], arrays["numbers_root"], arrays["numbers_slopes"])
