@@ -94,50 +94,55 @@ def axis_points(count: int, numbers: int) -> list[Array]:
 def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
     """Newton's steps to a maximum: the place, minus the second derivatives there, and whether they came to rest.
 
-    Far from it a step has to gain. Near it the differences keep their size, and the search ends where their gradient
-    vanishes: the maximum of the density smoothed over half a posterior sd.
+    Far from it a step has to gain. Near it the differences and their curvature stay, and the search ends where the
+    gradient vanishes: the maximum of the density smoothed over half a posterior sd.
     """
     steps, near = np.full(len(place), FIRST_STEP), False
+    curvature = np.eye(len(place))
     for _ in range(MOST_STEPS):
-        gradient, curvature = _differences(density, place, steps)
+        gradient, own = _slopes(density, place, steps)
+        if not near:
+            curvature = _concave(own, density, place, steps)
         wanted = np.linalg.solve(curvature, gradient)
         length = math.sqrt(float(wanted @ curvature @ wanted))
         suited = np.maximum(STEP * np.sqrt(np.diag(np.linalg.inv(curvature))), SMALLEST_STEP)
         fits = bool(np.all(steps < 3.0 * suited) and np.all(steps > suited / 3.0))
         if length < ARRIVED and fits:
             return place, curvature, True
-        near = near or (fits and length < NEAR)
-        moved = place + wanted if near and length < NEAR else _ascent(density, place, wanted)
+        near = fits and length < NEAR
+        moved = place + wanted if near else _ascent(density, place, wanted)
         if moved is None and fits:
             return place, curvature, False
         place = place if moved is None else moved
-        if not (near and fits):
-            steps = suited
+        steps = steps if near else suited
     return place, curvature, False
 
 
-def _differences(density: _Counted, place: Array, steps: Array) -> tuple[Array, Array]:
-    """Gradient and minus the Hessian of the density, the latter raised to where the prior alone would leave it."""
+def _slopes(density: _Counted, place: Array, steps: Array) -> tuple[Array, Array]:
+    """By differences along each coordinate: the gradient, and minus the second derivatives."""
     here, count = density(place), len(place)
-    gradient, hessian = np.zeros(count), np.zeros((count, count))
-    moves = np.diag(steps)
-    ahead = [density(place + move) for move in moves]
-    behind = [density(place - move) for move in moves]
-    for i in range(count):
-        if math.isinf(ahead[i]) or math.isinf(behind[i]):  # an edge of where the density exists
-            gradient[i] = 0.0 if ahead[i] == behind[i] else math.copysign(1.0, ahead[i] - behind[i])
-            hessian[i, i] = 1.0
-            continue
-        gradient[i] = (ahead[i] - behind[i]) / (2.0 * steps[i])
-        hessian[i, i] = -(ahead[i] - 2.0 * here + behind[i]) / steps[i] ** 2
-    for i, j in combinations(range(count), 2):
-        both = density(place + moves[i] + moves[j]), density(place - moves[i] - moves[j])
-        known = (*both, ahead[i], ahead[j], behind[i], behind[j])
-        if all(map(math.isfinite, known)):
-            mixed = both[0] + both[1] + 2.0 * here - ahead[i] - ahead[j] - behind[i] - behind[j]
+    gradient, curvature = np.zeros(count), np.ones(count)
+    for i, move in enumerate(np.diag(steps)):
+        ahead, behind = density(place + move), density(place - move)
+        if math.isinf(ahead) or math.isinf(behind):  # an edge of where the density exists
+            gradient[i] = 0.0 if ahead == behind else math.copysign(1.0, ahead - behind)
+        else:
+            gradient[i] = (ahead - behind) / (2.0 * steps[i])
+            curvature[i] = -(ahead - 2.0 * here + behind) / steps[i] ** 2
+    return gradient, curvature
+
+
+def _concave(own: Array, density: _Counted, place: Array, steps: Array) -> Array:
+    """Minus the Hessian, mixed derivatives by differences too, raised where the density is not concave."""
+    hessian, moves = np.diag(own), np.diag(steps)
+    for i, j in combinations(range(len(place)), 2):
+        signs = ((1.0, 1.0), (-1.0, -1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (0.0, 0.0))
+        values = np.array([density(place + a * moves[i] + b * moves[j]) for a, b in signs])
+        if np.all(np.isfinite(values)):
+            mixed = float(values @ [1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 2.0])
             hessian[i, j] = hessian[j, i] = -mixed / (2.0 * steps[i] * steps[j])
     values, vectors = linalg.eigh(hessian)
-    return gradient, (vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T
+    return np.asarray((vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T, float)
 
 
 def _ascent(density: _Counted, place: Array, wanted: Array) -> Array | None:

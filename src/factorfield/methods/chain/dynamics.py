@@ -39,13 +39,11 @@ class Dynamics:
     `places` are each field's weights in a window.
     """
 
-    def __init__(
-        self, space: tuple[Array, Array, Array, Array], degree: int, places: tuple[slice, ...]
-    ) -> None:  # fmt: skip
+    def __init__(self, space: tuple[Array, Array, Array, Array], degree: int, places: tuple[slice, ...]) -> None:
         self.rates, self.values, self.steady, self.level = space
         self.degree, self.places = degree, places
         self._ends: dict[float, Array] = {}
-        self._factors: dict[float, list[tuple[Complex, Array]]] = {}
+        self._inverse: dict[float, Complex] = {}
 
     def segments(self, length: float, rows: Array, target: Array, counts: Sequence[int]) -> list[Segment]:
         """A window eliminated with the first so many of its whitened factors rows w = target +- 1, for every count.
@@ -53,12 +51,15 @@ class Dynamics:
         No inner weights are kept. Factors are those of the window alone: measurements, conditions at an instant.
         """
         width, total = self.values.shape[1], self.values.shape[1] + self.steady.shape[1]
+        inside, at_start = self._functionals(rows)
         if length not in self._ends:
             ends = np.zeros((width, self.degree, width))
             ends[:, -1] = np.eye(width)  # Radau's last instant is the end
-            self._ends[length] = self._adjoint(ends, length)
-        inside, at_start = self._functionals(rows)
-        solved = np.concatenate([self._adjoint(inside, length), self._ends[length]])  # (functionals, instants, rows)
+            both = self._adjoint(np.concatenate([inside, ends]), length)
+            solved, self._ends[length] = both[: len(rows)], both[len(rows) :]
+        else:
+            solved = self._adjoint(inside, length)
+        solved = np.concatenate([solved, self._ends[length]])  # (functionals, instants, rows)
         at_start = np.vstack([at_start, np.eye(width, total)])
         summed = solved.sum(axis=1)
         from_start = at_start - np.column_stack([summed @ self.values, summed @ self.steady])
@@ -83,13 +84,13 @@ class Dynamics:
         """All weights of a window that starts at a state and obeys the equation."""
         _, values, (triangular, unitary) = radau_window(self.degree)
         width = self.values.shape[1]
-        self._adjoint(np.zeros((0, len(values), width)), length)  # factors, if there are none yet
+        inverses = self._inverses(length)
         said = self.level - self.values @ state[:width] - self.steady @ state[width:]
         right, upper = np.outer(unitary.sum(axis=0).conj(), said), triangular / length
         found = np.zeros((len(upper), width), complex)
         for j in range(len(upper))[::-1]:
             gap = right[j] - self.rates @ (upper[j, j + 1 :] @ found[j + 1 :])
-            found[j] = linalg.lu_solve(self._factors[length][j], gap, trans=1, check_finite=False)
+            found[j] = inverses[j].T @ gap
         departure = np.linalg.solve(values, (unitary @ found).real)  # (polynomials, coefficients)
         table = np.vstack([state[:width], departure]).reshape(len(values) + 1, len(self.places), -1)
         return np.concatenate([table.transpose(1, 0, 2).ravel(), state[width:]])
@@ -108,18 +109,25 @@ class Dynamics:
     def _adjoint(self, seen: Array, length: float) -> Array:
         """W with S1' W D + S0' W = g for every functional g: (functionals, instants, rows)."""
         _, _, (triangular, unitary) = radau_window(self.degree)
-        upper = triangular / length
-        if length not in self._factors:
-            diagonal = np.diag(upper)
-            matrices = (rate * self.rates.T + self.values.T for rate in diagonal)
-            self._factors[length] = [linalg.lu_factor(m, overwrite_a=True, check_finite=False) for m in matrices]
-        right = np.tensordot(unitary, seen, axes=(0, 1)).transpose(0, 2, 1)  # (instants, coefficients, functionals)
-        found = np.empty((len(upper), len(self.values), len(seen)), complex)
-        for j, factor in enumerate(self._factors[length]):
-            earlier = np.tensordot(upper[:j, j], found[:j], axes=(0, 0))
-            gap = right[j] - self.rates.T @ earlier if j else right[j]
-            found[j] = linalg.lu_solve(factor, gap, overwrite_b=True, check_finite=False)
-        return np.tensordot(unitary.conj(), found, axes=(1, 0)).real.transpose(2, 0, 1)
+        upper, inverses, rates = triangular / length, self._inverses(length), self.rates.T
+        count, width = len(upper), self.values.shape[1]
+        flat = seen.transpose(1, 2, 0).reshape(count, -1)
+        right = (unitary.T @ flat).reshape(count, width, len(seen))
+        found = np.empty((count, len(self.values) * len(seen)), complex)
+        for j in range(count):
+            gap = right[j]
+            if j:
+                gap = gap - rates @ (upper[:j, j] @ found[:j]).reshape(len(self.values), len(seen))
+            found[j] = (inverses[j] @ gap).ravel()
+        solved = (unitary.conj() @ found).real.reshape(count, len(self.values), len(seen))
+        return np.ascontiguousarray(solved.transpose(2, 0, 1))
+
+    def _inverses(self, length: float) -> Complex:
+        """Of the small system at each instant, adjoint."""
+        if length not in self._inverse:
+            diagonal = np.diag(radau_window(self.degree)[2][0]) / length
+            self._inverse[length] = np.linalg.inv(diagonal[:, None, None] * self.rates.T + self.values.T)
+        return self._inverse[length]
 
 
 @lru_cache(maxsize=16)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.methods.chain.evidence import linear_evidence, linear_means
+from factorfield.methods.chain.evidence import LinearWindows
 from factorfield.methods.marginal import Marginal, axis_points, integrated, of_numbers
 from factorfield.model.model import WindowModel
 from factorfield.posterior.numbers import Numbers
@@ -27,12 +27,12 @@ class Searched:
 
 def search_marginal(model: WindowModel, begin: Array, progress: Progress | None) -> Marginal:
     """On windows that are given; without a start of the model's own, from the best of several places."""
-    numbers = len(model.held)
+    numbers, windows = len(model.held), LinearWindows(model)
 
     def evidence(place: Array) -> float:
         if progress is not None:
             progress("unknown coefficients from the marginal likelihood", 0.5)
-        return linear_evidence(model.at(place))
+        return windows.evidence(place)
 
     return integrated(evidence, begin, numbers, () if model.start else axis_points(len(begin), numbers))
 
@@ -42,10 +42,10 @@ def searched(model: WindowModel, found: Marginal) -> Searched:
     count, coordinates = len(model.held), model.coordinates
     if not count:
         return Searched(model, found, None)
-    spread, slopes = np.sqrt(np.diag(found.covariance)), []
+    spread, windows, slopes = np.sqrt(np.diag(found.covariance)), LinearWindows(model), []
     for index, each in enumerate(coordinates[:count]):
         step = spread[index] * np.eye(len(coordinates))[index]
-        ahead, behind = linear_means(model.at(found.mean + step)), linear_means(model.at(found.mean - step))
+        ahead, behind = windows.means(found.mean + step), windows.means(found.mean - step)
         slopes.append((ahead - behind) / (2.0 * spread[index] * each.std))
     mean, root = of_numbers(coordinates[:count], found)
     return Searched(model, found, Numbers(mean, root, np.stack(slopes, axis=-1)))
