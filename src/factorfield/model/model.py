@@ -196,15 +196,17 @@ class WindowModel(Model):
         """The model with what is searched at a position in `coordinates`, each in its prior's sds."""
         values = {each.name: each.value(float(z)) for each, z in zip(self.coordinates, position, strict=True)}
         held = {name: values[name] for name in self.held}
-        if self.spectrum is None:
-            return replace(self, held=held)
-        mean, std = self.prior.mean, np.array(self.prior.std)
-        spectrum = self.spectrum.at(values)
+        return replace(self, held=held, prior=self.prior if self.spectrum is None else self._spread(values))
+
+    def _spread(self, values: Mapping[str, float]) -> Diagonal:
+        """The prior with the start's spectrum at values, by name, or as it was chosen."""
+        assert self.spectrum is not None
+        spectrum, std = self.spectrum.at(values), np.array(self.prior.std)
         for name in self.problem.fields:
             latent = self.representation.latents[self.representation.forms[name].latents[0]]
             sds = spectrum.deviations(name, latent.basis)
             std[latent.block.start : latent.block.start + len(sds)] = sds
-        return replace(self, held=held, prior=Diagonal.from_moments(mean, std**2))
+        return Diagonal.from_moments(self.prior.mean, std**2)
 
     @cached_property
     def layout(self) -> tuple[Indices, Indices]:

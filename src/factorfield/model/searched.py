@@ -80,8 +80,9 @@ class StartSpectrum:
         return (*amplitudes, Coordinate(CORNER_NAME, math.log(self.corner), CORNER_SPREAD, True))
 
     def at(self, values: Mapping[str, float]) -> StartSpectrum:
-        amplitudes = {name: values[_amplitude_name(name)] for name in self.amplitudes}
-        return StartSpectrum(amplitudes, values[CORNER_NAME], self.rate)
+        """With other parameters, by the names of their coordinates; those not named stay."""
+        amplitudes = {name: values.get(_amplitude_name(name), size) for name, size in self.amplitudes.items()}
+        return StartSpectrum(amplitudes, values.get(CORNER_NAME, self.corner), self.rate)
 
     def deviations(self, name: str, basis: Tensor) -> Array:
         """Prior sds of a field's state at the start: its coefficients, and those of its time derivatives."""

@@ -32,7 +32,7 @@ from factorfield.model.model import Asked, Space, Traits, WindowModel, check_mem
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
-from factorfield.model.spectrum import Spectrum, fastest_rates, spectra_of, tails_of
+from factorfield.model.spectrum import FEWEST_LABELS, Spectrum, fastest_rates, spectra_of, tails_of
 from factorfield.problem.domain import TIME, Axis, Interval, Periodic
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import evaluate_coefficient
@@ -91,14 +91,15 @@ def window_model(
         "activation": ansatz.name, "sigma": shown(problem, sigmas),
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
-    return WindowModel(
+    model = WindowModel(
         problem=problem, representation=representation,
         prior=window_prior(problem, representation, sizes, ansatz, spectra, counts, fastest),
         sigmas=sigmas, modes=counts, scale=scale, settings=settings, advice=corners, degree=degree, traits=traits,
         space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),
-        asked=asked, edges=asked.edges, held=numbers, spectrum=_start_spectrum(problem, traits, spectra, scale, fastest),
+        asked=asked, edges=asked.edges, held=numbers, spectrum=_start_spectrum(problem, traits, scale, fastest),
     )  # fmt: skip
+    return model.at(np.zeros(len(model.coordinates)))
 
 
 def _check(problem: Problem, degree: int | None) -> None:
@@ -134,23 +135,33 @@ def _degree(problem: Problem, families: Mapping[str, Family], activation: Activa
 
 
 def held_numbers(problem: Problem, activation: Activation) -> dict[str, float]:
-    """Unknown numbers that are no weights, at the middle of their prior: those of statements that are linear in
-    everything else. Then they are searched on the marginal likelihood; else they are weights among others."""
+    """Unknown numbers that are no weights, at the middle of their prior: then they are searched on the marginal
+    likelihood.
+
+    They are held where all statements are linear in everything else, and where only later measurements tell how a field
+    over space starts: among so many loosely known weights, the most probable numbers are not the typical ones. Else
+    they are weights among others."""
+    middle = {each.name: each.value(0.0) for each in number_coordinates(problem)}
+    if problem.domain.space and not _tells_start(problem):
+        return middle
     functions = [part for part in coefficient_parts(problem) if part[0] in problem.functions]
     forms = {name: field_form(name, problem.domain.names, activation) for name in problem.fields}
     forms |= {name: form for name, _, form in functions}
     if not all(substitute(statement.relation, forms).is_linear for statement in problem.statements):
         return {}
-    return {each.name: each.value(0.0) for each in number_coordinates(problem)}
+    return middle
 
 
-def _start_spectrum(
-    problem: Problem, traits: Traits, spectra: Mapping[str, Spectrum], scale: float, fastest: float
-) -> StartSpectrum | None:
-    """Of fields at a start that nothing but later measurements tells, in a linear equation."""
+def _tells_start(problem: Problem) -> bool:
+    """Does a formula or a row of labels say how the fields start?"""
     start = problem.domain[TIME].lower
-    told = spectra or any((s.face or {}).get(TIME) == start for s in problem.statements)
-    if told or not traits.linear or not traits.has_later_data or not problem.domain.space:
+    labels = sum(int(np.sum(s.points[TIME] == start)) for s in problem.statements if s.points is not None)
+    return labels >= FEWEST_LABELS or any((s.face or {}).get(TIME) == start for s in problem.statements)
+
+
+def _start_spectrum(problem: Problem, traits: Traits, scale: float, fastest: float) -> StartSpectrum | None:
+    """Of fields at a start of which only later measurements tell."""
+    if _tells_start(problem) or not traits.has_later_data or not problem.domain.space:
         return None
     rate = max(fastest, 1.0 / problem.domain[TIME].length)
     return StartSpectrum(dict.fromkeys(problem.fields, scale), CORNER, rate)

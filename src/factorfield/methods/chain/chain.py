@@ -26,7 +26,7 @@ from factorfield.messages.gaussian import Message
 from factorfield.methods import taken
 from factorfield.methods.chain.advice import advice_about
 from factorfield.methods.chain.modes import grown
-from factorfield.methods.chain.searched import Searched, search_marginal, searched
+from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
 from factorfield.methods.chain.noise import next_sigmas
 from factorfield.methods.chain.passes import (
     Beliefs,
@@ -39,7 +39,7 @@ from factorfield.methods.chain.passes import (
 )  # fmt: skip
 from factorfield.methods.chain.profile import is_lost, profile_search
 from factorfield.methods.chain.solver import WindowSolver
-from factorfield.methods.marginal import UNSETTLED
+from factorfield.methods.marginal import MARGINAL, UNSETTLED
 from factorfield.methods.starts import best_of, ends_of, start_values
 from factorfield.model.functions import with_numbers
 from factorfield.model.model import Model, WindowModel
@@ -202,7 +202,8 @@ class Chain:
             if path.unresolved is not None:
                 return self._smoothed(solver, path, progress)
             frozen = replace(model, edges=tuple(path.edges))
-            found = search_marginal(frozen, begin, progress)
+            windows = windows_of(frozen, self.iterations)
+            found = search_marginal(frozen, windows, begin, progress)
             solver = WindowSolver((model if model.edges is None else frozen).at(found.mean), self.iterations)
             final = self._filtered(solver, progress)
             if final.unresolved is not None or final.edges == path.edges:
@@ -214,7 +215,9 @@ class Chain:
             return search
         if not found.settled:
             search = replace(search, status=Status("max-iterations", UNSETTLED))
-        return replace(search, searched=searched(frozen, found))
+        elif search.status == "converged":
+            search = replace(search, status=Status("converged", f"{MARGINAL}; {search.status.help}"))
+        return replace(search, searched=searched(frozen, windows, found))
 
     def _filtered(self, solver: WindowSolver, progress: Progress | None) -> Path:
         starts: Beliefs = [] if self.store is None else StoredBeliefs(self.store, len(solver.state))

@@ -1,8 +1,9 @@
-"""A linear model between given edges of windows: its log evidence, and the posterior mean of its weights, wherever
-what is searched on the marginal likelihood is.
+"""A model between given edges of windows: its log evidence, and the posterior mean of its weights, wherever what is
+searched on the marginal likelihood is.
 
-The belief about the state is propagated with the measurements and without them; the difference of the two levels is the
-log density of the measurements under what equation, conditions and prior allow.
+Of a linear model, the belief about the state is propagated with the measurements and without them; the difference of
+the two levels is the log density of the measurements under what equation, conditions and prior allow. A nonlinear one
+is solved first, from where its last path was, and linearised there (Laplace's approximation).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.errors import FAILED
 from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed
 from factorfield.messages.gaussian import Message
 from factorfield.methods.chain.dynamics import Dynamics, dynamics_of
+from factorfield.methods.chain.passes import Path, filter_along, filter_between, log_evidence, smooth
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.model.factors import FactorGroup, whitened_rows
 from factorfield.model.model import WindowModel, is_standing, log_noise
@@ -101,6 +104,38 @@ class LinearWindows:
                 _split(solver, [group for group in groups if group.statement.kind == "observation"]),
             )
         return self._factors[index]
+
+
+class NonlinearWindows:
+    """A nonlinear model with edges, solved at positions of what is searched; each begins where the last one ended."""
+
+    def __init__(self, model: WindowModel, most_iterations: int) -> None:
+        self.model, self.most_iterations = model, most_iterations
+        self._centres: list[Array] = []
+
+    def evidence(self, position: Array) -> float:
+        """log p(measurements | equation, conditions, prior), linearised at the most probable path."""
+        found = log_evidence(*self._path(position))
+        return -np.inf if found is None else found
+
+    def means(self, position: Array) -> Array:
+        """The most probable weights of every window, (windows, weights)."""
+        solver, path = self._path(position)
+        return np.stack([solver.in_order(path.smoothed(index).mean) for index in range(len(path.links))])
+
+    def _path(self, position: Array) -> tuple[WindowSolver, Path]:
+        solver, edges = WindowSolver(self.model.at(position), self.most_iterations), self.model.edges or ()
+        if self._centres:
+            try:
+                path = filter_along(solver, edges, self._centres)
+                smooth(solver, path, None)
+            except FAILED:
+                self._centres = []
+        if not self._centres:
+            path = filter_between(solver, edges, [], False)
+            smooth(solver, path, None)
+        self._centres = list(path.centres)
+        return solver, path
 
 
 def _split(solver: WindowSolver, groups: list[FactorGroup]) -> OwnFactors:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.methods.chain.evidence import LinearWindows
+from factorfield.methods.chain.evidence import LinearWindows, NonlinearWindows
 from factorfield.methods.marginal import Marginal, axis_points, integrated, of_numbers
 from factorfield.model.model import WindowModel
 from factorfield.posterior.numbers import Numbers
@@ -25,9 +25,16 @@ class Searched:
     numbers: Numbers | None
 
 
-def search_marginal(model: WindowModel, begin: Array, progress: Progress | None) -> Marginal:
+def windows_of(model: WindowModel, most_iterations: int) -> LinearWindows | NonlinearWindows:
+    """The model between its edges, at any position of what is searched."""
+    return LinearWindows(model) if model.traits.linear else NonlinearWindows(model, most_iterations)
+
+
+def search_marginal(
+    model: WindowModel, windows: LinearWindows | NonlinearWindows, begin: Array, progress: Progress | None
+) -> Marginal:
     """On windows that are given; without a start of the model's own, from the best of several places."""
-    numbers, windows = len(model.held), LinearWindows(model)
+    numbers = len(model.held)
 
     def evidence(place: Array) -> float:
         if progress is not None:
@@ -37,12 +44,12 @@ def search_marginal(model: WindowModel, begin: Array, progress: Progress | None)
     return integrated(evidence, begin, numbers, () if model.start else axis_points(len(begin), numbers))
 
 
-def searched(model: WindowModel, found: Marginal) -> Searched:
+def searched(model: WindowModel, windows: LinearWindows | NonlinearWindows, found: Marginal) -> Searched:
     """With the slopes of all weights by the numbers, by differences over one posterior sd."""
     count, coordinates = len(model.held), model.coordinates
     if not count:
         return Searched(model, found, None)
-    spread, windows, slopes = np.sqrt(np.diag(found.covariance)), LinearWindows(model), []
+    spread, slopes = np.sqrt(np.diag(found.covariance)), []
     for index, each in enumerate(coordinates[:count]):
         step = spread[index] * np.eye(len(coordinates))[index]
         ahead, behind = windows.means(found.mean + step), windows.means(found.mean - step)

@@ -48,7 +48,7 @@ from factorfield.methods.joint.belief import (
 )  # fmt: skip
 from factorfield.methods.joint.modes import lost_details, richer
 from factorfield.methods.joint.searched import is_linear_given_numbers, search_numbers
-from factorfield.methods.marginal import UNSETTLED
+from factorfield.methods.marginal import MARGINAL, UNSETTLED
 from factorfield.methods.starts import HELD, best_of, ends_of, start_values
 from factorfield.model.block import block_model
 from factorfield.model.factors import FactorGroup
@@ -72,7 +72,6 @@ STALLED = 1.0  # nats: a refinement that wants to move farther and cannot has no
 LARGER = (1e3, 1e2, 1e1, 1.0)  # sigmas of the equations, one search after the other, where the plain one stalls
 
 
-MARGINAL = "unknown numbers integrated over their marginal likelihood, all else exact given them"
 # what the conditioning of the problem asked for, as settings tell it
 PATHS = {Dense: "Dense", Message: "SquareRoot", LowRank: "LowRank"}
 
