@@ -12,7 +12,7 @@ can hold. So their defaults differ, and are given here in units of what they qua
     | equation             | 1e-3 of its largest term           | 1e-5 of the field per horizon, or rounding   |
     | start (initial)      | 1e-4 of its size                   | 1e-4 of its size                             |
     | wall (boundary)      | 1e-4 of its size                   | 1e-9 of its size: it holds                   |
-    | measurement          | 1e-2 of the field                  | estimated from eight values on, else 1e-2    |
+    | measurement          | estimated from eight values on, else 1e-2 of the field, in both              |
 
 The size of a field is that of its variation about its offset (`field_offsets`), told by conditions or by a first solve
 (sizes.py); that of a term is its largest anywhere in the domain, sources included. A sigma that was given stays.
@@ -318,7 +318,7 @@ def _block_sigma(problem: Problem, statement: Statement, sizes: Sizes) -> Sigma:
     if statement.sigma is not None:
         return Sigma(statement.sigma, "given")
     if statement.kind == "observation":
-        return Sigma(LABEL_NOISE * sizes.scale, "default")
+        return Sigma(LABEL_NOISE * sizes.scale, "default", is_open=len(statement.target) >= FEWEST_LABELS)
     if statement.kind == "equation":
         source = _source_size(problem, statement, sizes.offsets)
         terms = largest([natural_size(statement.relation, problem, sizes.scale), source])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,10 @@ class Model:
         """Of one more measurement of each measured field."""
         return observation_noise(self.problem, self.sigmas)
 
+    def with_sigmas(self, sigmas: Sequence[Sigma]) -> Self:
+        settings = {**self.settings, "sigma": shown(self.problem, sigmas)}
+        return replace(self, sigmas=tuple(sigmas), settings=settings)
+
     @cached_property
     def given(self) -> frozenset[str]:
         """Measurements, starts and walls whose sigma the user gave, for Gaussian noise."""
@@ -101,6 +105,12 @@ class BlockModel(Model):
         """log p(weights) + log p(all factors | weights), constants included."""
         prior = float(np.sum(self.prior.log_density(weights)))
         return prior + sum(group.log_likelihood(weights) for group in self.groups)
+
+    def with_sigmas(self, sigmas: Sequence[Sigma]) -> BlockModel:
+        """Other sigmas, of the statements and of their factors."""
+        values = {s.name: sigma.value for s, sigma in zip(self.problem.statements, sigmas, strict=True)}
+        groups = tuple(replace(g, sigma=np.broadcast_to(values[g.name], g.target.shape)) for g in self.groups)
+        return replace(super().with_sigmas(sigmas), groups=groups)
 
     def with_parameters(self, **values: float) -> BlockModel:
         """The same model with other constants; only for constants that no functional's rows depend on."""
@@ -246,10 +256,6 @@ class WindowModel(Model):
         traits = replace(self.traits, has_later_data=True)
         closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
         return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
-
-    def with_sigmas(self, sigmas: Sequence[Sigma]) -> WindowModel:
-        settings = {**self.settings, "sigma": shown(self.problem, sigmas)}
-        return replace(self, sigmas=tuple(sigmas), settings=settings)
 
 
 def is_standing(statement: Statement) -> bool:

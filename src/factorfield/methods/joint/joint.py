@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -49,6 +49,7 @@ from factorfield.methods.joint.belief import (
 from factorfield.methods.joint.modes import lost_details, richer
 from factorfield.methods.joint.searched import is_linear_given_numbers, search_numbers
 from factorfield.methods.marginal import MARGINAL, UNSETTLED
+from factorfield.methods.noise import next_sigmas, of_block
 from factorfield.methods.starts import HELD, best_of, ends_of, start_values
 from factorfield.model.block import block_model
 from factorfield.model.factors import FactorGroup
@@ -107,7 +108,7 @@ class Joint:
     tolerance      stop when a step promises to gain less than this in log joint or free energy (nats)
     continuation   a parameter that grows to its value in four passes, None: the model's choice, "": none
     starts         so many searches from unknowns spread over their prior; the most probable end is kept
-    adapt          may modes grow that were chosen automatically?
+    adapt          may modes grow that were chosen automatically, and noise levels be estimated?
 
     A search begins at the prior mean, or at the model's `first_weights`.
     """
@@ -139,8 +140,14 @@ class Joint:
             return self._run_several(block, progress) if several else self._run(block, progress)
 
     def refine(self, model: Model, solution: Solution) -> BlockModel | None:
-        """The same problem with more modes along the axes that need them; None where none do."""
-        return richer(taken(solution.model, BlockModel, self.name), solution)
+        """The next model: more modes along the axes that need them, else better noise levels; None: neither."""
+        block, posterior = taken(solution.model, BlockModel, self.name), solution.posterior
+        assert isinstance(posterior, GaussianPosterior)
+        more = richer(block, solution)
+        if more is not None:
+            return more
+        sigmas = next_sigmas(block, of_block(block, posterior))
+        return None if sigmas is None else block.with_sigmas(sigmas)
 
     def _run_several(self, model: BlockModel, progress: Progress | None) -> Solution:
         by_numbers = is_linear_given_numbers(model)
@@ -171,13 +178,13 @@ class Joint:
 
     def _run(self, model: BlockModel, progress: Progress | None) -> Solution:
         begin = time.perf_counter()
-        trace, evidence = Trace(), None
+        trace = Trace()
+        evidence: Callable[[], float | None]
         if is_linear_given_numbers(model):
             found, posterior = search_numbers(model, progress)
             trace.evaluations, path = found.evaluations, PATHS[Message]
             status = Status("converged", MARGINAL) if found.settled else Status("max-iterations", UNSETTLED)
-            level = found.level
-            evidence = lambda: level  # noqa: E731
+            evidence = partial(float, found.level)
         else:
             belief, status = self._found(model, trace, progress)
             mean = model.prior.mean + model.prior.std * belief.mean
