@@ -19,6 +19,7 @@ from factorfield.model.choices import (
     checked_counts,
     shown,
 )
+from factorfield.model.face_errors import error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import BlockModel, check_memory
@@ -56,7 +57,8 @@ def block_model(
     points = {**{name: 2 * n for name, n in counts.items()}, **asked}
     basis = Tensor(families)
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
-    representation = Representation.build(parts + coefficient_parts(problem))
+    errors = [error_part(s, problem.domain, chosen) for s in problem.statements if s.error is not None]
+    representation = Representation.build(parts + coefficient_parts(problem) + errors)
     everywhere = int(np.prod([points[name] for name in problem.domain.names]))
     observed = sum(len(s.target) for s in problem.statements if s.points is not None)
     check_memory(representation.size, everywhere * len(problem.equations) + observed)
@@ -92,7 +94,8 @@ def _statement_group(
             for name in problem.domain.names
         }
         where = problem.domain.tensor(axes)
-    return build_group(statement, representation, where, sigma.value, problem.constants)
+    group = build_group(statement, representation, where, sigma.value, problem.constants)
+    return group if statement.error is None else with_error(group, representation)
 
 
 def check_collocation(model: BlockModel, short: Mapping[str, int]) -> None:

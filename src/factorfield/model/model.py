@@ -140,7 +140,6 @@ class Traits:
     steady_windows: bool  # waves keep their size: windows need not become longer
     has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
     starts_by_formula: bool  # not by labels
-    has_noisy_walls: bool  # did the user give a wall a sigma of its own?
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +182,9 @@ class WindowModel(Model):
 
     @cached_property
     def field_states(self) -> int:
-        """Entries of the state that belong to fields; coefficients follow them."""
-        names = (*self.problem.unknowns, *self.problem.functions)
-        return len(self.layout[0]) - sum(self.representation.latents[name].basis.size for name in names)
+        """Entries of the state that belong to fields; coefficients and errors of walls follow them."""
+        others = [form.latents[0] for name, form in self.representation.forms.items() if name not in self.problem.fields]
+        return len(self.layout[0]) - sum(self.representation.latents[name].basis.size for name in others)
 
     @property
     def open_states(self) -> Indices:

@@ -26,6 +26,7 @@ from factorfield.model.choices import (
     window_sigmas,
 )
 from factorfield.model.corners import softened
+from factorfield.model.face_errors import error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
@@ -72,7 +73,7 @@ def window_model(
     degree = degree or _degree(problem, families, ansatz)
     intervals = {name: n for name, n in counts.items() if isinstance(problem.domain[name], Interval)}
     check_orders(problem.statements, {**intervals, TIME: degree})
-    representation = _representation(problem, families, degree, ansatz)
+    representation = _representation(problem, families, degree, ansatz, counts)
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     points = _points(problem, families, relations)
     _check_memory(problem, representation, relations, points)
@@ -132,7 +133,7 @@ def _degree(problem: Problem, families: Mapping[str, Family], activation: Activa
 
 
 def _representation(
-    problem: Problem, families: Mapping[str, Family], degree: int, activation: Activation
+    problem: Problem, families: Mapping[str, Family], degree: int, activation: Activation, modes: Mapping[str, int]
 ) -> Representation:
     horizon, parts = problem.domain[TIME], []
     for name in problem.fields:
@@ -141,7 +142,13 @@ def _representation(
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
     if problem.unknowns or problem.functions:
         parts += coefficient_parts(problem)
+    parts += [error_part(wall, problem.domain, modes) for wall in _noisy_walls(problem)]
     return Representation.build(parts)
+
+
+def _noisy_walls(problem: Problem) -> list[Statement]:
+    """Walls whose error is part of the state."""
+    return [s for s in problem.statements if s.error is not None and is_standing(s)]
 
 
 def _time_order(problem: Problem, name: str) -> int:
@@ -205,7 +212,8 @@ def _traits(problem: Problem, relations: Mapping[str, LatentRelation], rates: ND
             "the other sign of the highest derivative, fewer modes=, or a shorter horizon",
         )  # fmt: skip
     autonomous = not any(TIME in s.relation.coordinates for s in statements)
-    autonomous = autonomous and not any(TIME in unknown.over for unknown in problem.functions.values())
+    moving = any(TIME in unknown.over for unknown in problem.functions.values()) or bool(_noisy_walls(problem))
+    autonomous = autonomous and not moving
     decays = bool(np.any(rates.real * horizon.length < -1.0))
     unknown = bool(problem.unknowns or problem.functions)
     return Traits(
@@ -216,7 +224,6 @@ def _traits(problem: Problem, relations: Mapping[str, LatentRelation], rates: ND
             (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
             for s in statements
         ),
-        has_noisy_walls=any(s.face is not None and is_standing(s) and s.sigma is not None for s in statements),
     )  # fmt: skip
 
 

@@ -369,7 +369,7 @@ def advice_about(model: BlockModel, belief: Gaussian, posterior: GaussianPosteri
     if model.follows_protocol:
         return
     ratio = np.array(belief.variance)  # of a weight's posterior variance to its prior's
-    for name in (*model.problem.unknowns, *model.problem.functions):
+    for name in model.representation.forms.keys() - model.problem.fields:
         ratio[model.representation.latents[name].block] = 0.0
     if ratio.sum() >= 0.5:
         yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are")
