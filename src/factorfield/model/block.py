@@ -19,7 +19,7 @@ from factorfield.model.choices import (
     checked_counts,
     shown,
 )
-from factorfield.model.face_errors import error_part, with_error
+from factorfield.model.face_errors import beside_errors, error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import BlockModel, check_memory
@@ -63,19 +63,20 @@ def block_model(
     observed = sum(len(s.target) for s in problem.statements if s.points is not None)
     check_memory(representation.size, everywhere * len(problem.equations) + observed)
     sigmas = block_sigmas(problem, sizes)
-    groups = tuple(
+    prior = block_prior(problem, representation, sizes, ansatz)
+    groups = [
         _statement_group(problem, representation, statement, points, sigma)
         for statement, sigma in zip(problem.statements, sigmas, strict=True)
-    )
+    ]
     automatic = tuple(sorted(set(chosen) - set(given))) if ansatz.name == "identity" else ()
     settings = {
         "model": "default", "modes": chosen, "automatic": list(automatic), "collocation": points, "scale": sizes.scale,
         "offset": sizes.shown, "activation": ansatz.name, "sigma": shown(problem, sigmas),
     }  # fmt: skip
     model = BlockModel(
-        problem=problem, representation=representation, prior=block_prior(problem, representation, sizes, ansatz),
-        sigmas=sigmas, modes=chosen, scale=sizes.scale, settings=settings, advice=advice, groups=groups,
-        automatic=automatic, collocation=asked,
+        problem=problem, representation=representation, prior=prior, sigmas=sigmas, modes=chosen, scale=sizes.scale,
+        settings=settings, advice=advice, automatic=automatic, collocation=asked,
+        groups=beside_errors(groups, representation, problem.fields, prior.mean),
     )  # fmt: skip
     check_collocation(model, {name: n for name, n in points.items() if n < counts[name]})
     return model

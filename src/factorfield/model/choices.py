@@ -16,14 +16,14 @@ can hold. So their defaults differ, and are given here in units of what they qua
 
 The size of a field is that of its variation about its offset (`field_offsets`), told by conditions or by a first solve
 (sizes.py); that of a term is its largest anywhere in the domain, sources included. A sigma that was given stays; on
-the face of a start or a wall it is the size of a smooth error (face_errors.py), with which the condition then holds by
-the default.
+the face of a start or a wall it is the size of a smooth error (face_errors.py), with which the condition then holds to
+a small share of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -65,7 +65,7 @@ MATTERS = 0.1  # of its equation's largest term: from here the field's own value
 # sigmas
 LABEL_NOISE = 0.01  # default sigma of a measurement, in units of the field's scale
 FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
-BESIDE_ERROR = 0.03  # of a start's or wall's own error: how well the condition with that error holds, at least
+BESIDE_ERROR = 0.03  # of the sigma given to a start or a wall: how well the condition with its smooth error holds
 BLOCK_RESIDUAL = 1e-3  # of an equation in one block, in units of its largest term
 WINDOW_RESIDUAL = 1e-5  # of an equation in windows: this share of the field's scale over the horizon
 WALL_NOISE = 1e-9  # of a wall in windows: it holds. Noise that is new at every instant would be no smooth field
@@ -334,7 +334,7 @@ def _face_sigma(statement: Statement, default: float) -> Sigma:
     if statement.sigma is None:
         return Sigma(default, "default")
     given = float(np.max(statement.sigma))
-    return Sigma(given if statement.error is None else min(default, BESIDE_ERROR * given), "given", given)
+    return Sigma(given if statement.error is None else BESIDE_ERROR * given, "given", given)
 
 
 def _face_size(problem: Problem, statement: Statement, sizes: Sizes) -> float:
@@ -356,7 +356,10 @@ def window_sigmas(
         else:
             share = FACE_NOISE if TIME in (statement.face or {}) else WALL_NOISE
             rounding = LEAST_RESIDUAL * natural_size(statement.relation, problem, sizes.magnitude)
-            found.append(_face_sigma(statement, max(share * _face_size(problem, statement, sizes), rounding)))
+            default = max(share * _face_size(problem, statement, sizes), rounding)
+            own = _face_sigma(statement, default)
+            smooth = statement.error is not None and share == WALL_NOISE
+            found.append(replace(own, value=min(default, own.value)) if smooth else own)
     return tuple(found)
 
 
@@ -564,7 +567,7 @@ def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
     return int(np.flatnonzero(carried > HELD_FUNCTION * carried.max(initial=0.0))[-1]) if carried.max() > 0.0 else 0
 
 
-# -- priors of the weights; coefficients have the prior they were given, errors of starts and walls a standard normal one
+# -- priors of the weights; coefficients have the prior they were given, errors of faces are standard normal
 
 
 def block_prior(problem: Problem, representation: Representation, sizes: Sizes, activation: Activation) -> Diagonal:

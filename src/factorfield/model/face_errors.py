@@ -5,29 +5,37 @@ points and modes grow. It is one function, off by sigma anywhere and by about th
 an unknown coefficient (functions.py), in as many principal components as the field itself can follow. The condition
 then reads relation - error = target, and holds.
 
-The error has hidden weights where more than one factor group reads it: in one block, and of a wall in windows, whose
-error crosses from window to window as part of the state. An instant's error in windows is read once, so it is summed
-out: its factors have a joint covariance, and are whitened by its root.
+The error has hidden weights in one block, and of a wall in windows, where it crosses from window to window as part of
+the state. An instant's error in windows is read once, so it is summed out: its factors have a joint covariance, and are
+whitened by its root.
+
+One block asks equations at more points than it has weights. A field that follows the error of a wall meets them only as
+well as its features can; what is left would count against the error, and the fewer the modes the surer the wall would
+be. Equations are not data: so they read the error too, less what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from factorfield.model.basis import Tensor
-from factorfield.model.factors import FactorGroup
+from factorfield.model.factors import FactorGroup, whitened_rows
 from factorfield.model.functions import Part, features_along, principal_components
-from factorfield.model.representation import Form, Functional, LatentRelation, Representation
+from factorfield.model.representation import Form, Functional, Latent, LatentRelation, Representation
 from factorfield.problem.domain import Domain
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
 LEFT_OUT = 1e-3  # of the error's variance: what its principal components may miss
+MET_FIRST = 1e5  # how much better than equations conditions are met by a field that responds to an error
+NEGLIGIBLE = 1e-13  # singular values of that response: directions that nothing tells do not respond
 
 
 def error_part(statement: Statement, domain: Domain, modes: Mapping[str, int]) -> Part:
@@ -52,9 +60,51 @@ def with_error(group: FactorGroup, representation: Representation) -> FactorGrou
     """The factors of a statement that read its error too."""
     assert group.statement.error is not None
     latent = representation.latents[group.statement.error.name]
-    rows = *(group.dense_rows(j) for j in range(len(group.rows))), -latent.basis.rows(group.points)
-    relation = _with_further(group.relation, latent.name)
-    return replace(group, relation=relation, rows=rows, blocks=(*group.blocks, latent.block), shared=None)
+    return _reading(group, latent, -latent.basis.rows(group.points))
+
+
+def beside_errors(
+    groups: Sequence[FactorGroup], representation: Representation, fields: Sequence[str], centre: Array
+) -> tuple[FactorGroup, ...]:
+    """The groups of a block, its equations less what they would miss by for errors that the features cannot follow.
+
+    That is what is left of them, linearised at `centre`, where the fields meet all other conditions and then the
+    equations as well as they can, in response to each component of the errors.
+    """
+    errors = [representation.latents[g.statement.error.name] for g in groups if g.statement.error is not None]
+    told = [group for group in groups if group.statement.points is None]
+    if not errors:
+        return tuple(groups)
+    is_face = np.concatenate([np.full(group.count, group.statement.face is not None) for group in told])
+    with np.errstate(all="ignore"):
+        rows, _ = whitened_rows(told, centre)
+    if not np.all(np.isfinite(rows)):  # no linear part at the centre
+        return tuple(groups)
+    own = _weights([representation.latents[z] for name in fields for z in representation.forms[name].latents])
+    moved = _weights(errors)
+    scaled = np.concatenate([MET_FIRST * rows[is_face], rows[~is_face]])  # the largest first, for a stable elimination
+    response = linalg.lstsq(scaled[:, own], -scaled[:, moved], cond=NEGLIGIBLE, lapack_driver="gelsy")[0]
+    found = []
+    for group in groups:
+        if group.statement.kind == "equation":
+            left = whitened_rows([group], centre)[0][:, own] @ response * group.sigma[:, None]
+            ends = np.cumsum([0, *(latent.basis.size for latent in errors)])
+            for latent, (low, high) in zip(errors, pairwise(ends), strict=True):
+                group = _reading(group, latent, -left[:, low:high])
+        found.append(group)
+    return tuple(found)
+
+
+def _weights(latents: Sequence[Latent]) -> NDArray[np.int64]:
+    return np.concatenate([np.arange(latent.block.start, latent.block.stop) for latent in latents])
+
+
+def _reading(group: FactorGroup, latent: Latent, rows: Array) -> FactorGroup:
+    """The factors with a further functional of a latent added to their relation."""
+    return replace(
+        group, relation=_with_further(group.relation, latent.name), blocks=(*group.blocks, latent.block), shared=None,
+        rows=(*(group.dense_rows(j) for j in range(len(group.rows))), np.ascontiguousarray(rows)),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=256)  # every window asks for the same relations

@@ -1,8 +1,8 @@
 """Unknown coefficients in weights: a number is one weight, a function its own expansion with a smooth prior.
 
-The errors of starts and walls (face_errors.py) are such functions too. A function has the prior of a Gaussian process (Matern 5/2 of the stated length, so that two derivatives exist), written
+A function has the prior of a Gaussian process (Matern 5/2 of the stated length, so that two derivatives exist), written
 in its principal components (Karhunen-Loeve): a rotation of Fourier or Chebyshev features whose weights are independent
-and standard normal.
+and standard normal. The errors of starts and walls (face_errors.py) are such functions too.
 """
 
 from __future__ import annotations

@@ -183,8 +183,9 @@ class WindowModel(Model):
     @cached_property
     def field_states(self) -> int:
         """Entries of the state that belong to fields; coefficients and errors of walls follow them."""
-        others = [form.latents[0] for name, form in self.representation.forms.items() if name not in self.problem.fields]
-        return len(self.layout[0]) - sum(self.representation.latents[name].basis.size for name in others)
+        forms, latents = self.representation.forms, self.representation.latents
+        others = [latents[form.latents[0]] for name, form in forms.items() if name not in self.problem.fields]
+        return len(self.layout[0]) - sum(latent.basis.size for latent in others)
 
     @property
     def open_states(self) -> Indices:

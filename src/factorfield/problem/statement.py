@@ -20,7 +20,7 @@ GivenSigma = float | Array | None
 
 @dataclass(frozen=True)
 class Error:
-    """Of a start or a wall whose sigma was given: a smooth random function over its face, with that sigma everywhere."""
+    """Of a start or a wall whose sigma was given: a smooth random function over its face, of that size everywhere."""
 
     name: str  # of its weights; no field or parameter can have it
     lengths: Mapping[str, float]  # per axis of the face: the distance over which it goes together

@@ -27,7 +27,14 @@ from factorfield import threads
 from factorfield.errors import Advice, expected
 from factorfield.messages.gaussian import Dense, Diagonal, LowRank, Message
 from factorfield.methods import taken
-from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
+from factorfield.methods.advice import (
+    UNFOLLOWED,
+    contradictions,
+    error_misfits,
+    free_directions,
+    unconstrained,
+    unfollowed,
+)
 from factorfield.methods.continuation import stages
 from factorfield.methods.joint.belief import (
     Gaussian,
@@ -374,7 +381,7 @@ def advice_about(model: BlockModel, belief: Gaussian, posterior: GaussianPosteri
     if ratio.sum() >= 0.5:
         yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are")
     yield from unconstrained(model.problem, model.representation, posterior.mean, posterior.weight_std)
-    found: dict[str, tuple[float, int]] = {}
+    found = error_misfits(model, posterior.mean)
     for group in (group for group in model.groups if group.statement.noise is None):
         misfit = group.misfit(posterior.mean)
         total = float(misfit @ misfit)
