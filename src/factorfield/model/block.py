@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,15 @@ def _statement_group(
         where = problem.domain.tensor(axes)
     group = build_group(statement, representation, where, sigma.value, problem.constants)
     return group if statement.error is None else with_error(group, representation)
+
+
+def relinearised(model: BlockModel, weights: Array) -> BlockModel | None:
+    """The same model with its response to errors of starts and walls linearised at a solution, where a next search
+    begins; None for linear models and those that have been."""
+    if model.is_linear or model.errors_at is not None or all(s.error is None for s in model.problem.statements):
+        return None
+    groups = beside_errors(model.groups, model.representation, model.problem.fields, weights)
+    return replace(model, groups=groups, start=weights, errors_at=weights)
 
 
 def check_collocation(model: BlockModel, short: Mapping[str, int]) -> None:

@@ -34,6 +34,7 @@ from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
 LEFT_OUT = 1e-3  # of the error's variance: what its principal components may miss
+PLACES = 16  # along every axis of a face, where the size of an error is read
 MET_FIRST = 1e5  # how much better than equations conditions are met by a field that responds to an error
 NEGLIGIBLE = 1e-13  # singular values of that response: directions that nothing tells do not respond
 
@@ -46,11 +47,17 @@ def error_part(statement: Statement, domain: Domain, modes: Mapping[str, int]) -
 
 
 def error_basis(statement: Statement, domain: Domain, modes: Mapping[str, int]) -> Tensor:
+    """Of the size sigma, on average over the face, however few components there are."""
     error = statement.error
     assert error is not None and statement.sigma is not None
     wanted = {axis: features_along(domain[axis], length) for axis, length in error.lengths.items()}
     counts = {axis: min(count, modes.get(axis, count)) for axis, count in wanted.items()}
-    return principal_components(domain, error.lengths, counts, float(np.max(statement.sigma)) ** 2, LEFT_OUT)
+    basis = principal_components(domain, error.lengths, counts, 1.0, LEFT_OUT)
+    mesh = np.meshgrid(*(domain[axis].cells(PLACES) for axis in basis.axes))
+    rows = basis.rows({axis: x.ravel() for axis, x in zip(basis.axes, mesh, strict=True)})
+    size = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
+    assert basis.rotation is not None
+    return basis.rotated(basis.rotation * (float(np.max(statement.sigma)) / size))
 
 
 # -- as hidden weights
@@ -72,9 +79,10 @@ def beside_errors(
     equations as well as they can, in response to each component of the errors.
     """
     errors = [representation.latents[g.statement.error.name] for g in groups if g.statement.error is not None]
-    told = [group for group in groups if group.statement.points is None]
     if not errors:
         return tuple(groups)
+    groups = [_alone(group, representation) if group.statement.kind == "equation" else group for group in groups]
+    told = [group for group in groups if group.statement.points is None]
     is_face = np.concatenate([np.full(group.count, group.statement.face is not None) for group in told])
     with np.errstate(all="ignore"):
         rows, _ = whitened_rows(told, centre)
@@ -93,6 +101,13 @@ def beside_errors(
                 group = _reading(group, latent, -left[:, low:high])
         found.append(group)
     return tuple(found)
+
+
+def _alone(group: FactorGroup, representation: Representation) -> FactorGroup:
+    """An equation's factors without the errors that they may read."""
+    relation = representation.read(group.statement.relation)
+    own = slice(len(relation.functionals))
+    return replace(group, relation=relation, rows=group.rows[own], blocks=group.blocks[own])
 
 
 def _weights(latents: Sequence[Latent]) -> NDArray[np.int64]:

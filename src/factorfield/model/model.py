@@ -78,6 +78,7 @@ class BlockModel(Model):
     continuation: str | None = None  # a parameter that grows to its value in several passes
     follows_protocol: bool = False  # the paper's: points and weights that nothing settles are meant
     start: Array | None = None  # weights where a search begins, instead of the prior mean
+    errors_at: Array | None = None  # where the response to errors of faces is linearised, instead of the prior mean
 
     @property
     def is_linear(self) -> bool:

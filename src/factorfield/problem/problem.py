@@ -195,9 +195,7 @@ class Problem:
             raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
         return relation, _checked_sigma(condition.sigma, 1, name)
 
-    def _error(
-        self, condition: Initial | Boundary, face: Mapping[str, float], name: str, number: int
-    ) -> Error | None:
+    def _error(self, condition: Initial | Boundary, face: Mapping[str, float], name: str, number: int) -> Error | None:
         """How a condition with a sigma is off along its face; on a point there is one number, and nothing to share."""
         free = {axis: where for axis, where in self.domain.items() if axis not in face}
         lengths = _checked_lengths(condition.length, free, name)

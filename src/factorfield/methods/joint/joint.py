@@ -56,7 +56,7 @@ from factorfield.methods.joint.belief import (
 )  # fmt: skip
 from factorfield.methods.joint.modes import lost_details, richer
 from factorfield.methods.starts import HELD, best_of, ends_of, start_values
-from factorfield.model.block import block_model
+from factorfield.model.block import block_model, relinearised
 from factorfield.model.factors import FactorGroup
 from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
@@ -145,8 +145,9 @@ class Joint:
             return self._run_several(block, progress) if several else self._run(block, progress)
 
     def refine(self, model: Model, solution: Solution) -> BlockModel | None:
-        """The same problem with more modes along the axes that need them; None where none do."""
-        return richer(taken(solution.model, BlockModel, self.name), solution)
+        """More modes along the axes that need them, else a better response to errors of walls; None: neither."""
+        block = taken(solution.model, BlockModel, self.name)
+        return richer(block, solution) or relinearised(block, solution.posterior.weight_mean)
 
     def _run_several(self, model: BlockModel, progress: Progress | None) -> Solution:
         def search(values: Mapping[str, float]) -> Solution:
@@ -350,9 +351,9 @@ def _better(
 
 
 def field_weights(model: BlockModel) -> Indices:
-    """Weights of the fields: all but those of unknown coefficients."""
+    """Weights of the fields: all but those of unknown coefficients and of the errors of starts and walls."""
     own = np.ones(model.size, bool)
-    for name in (*model.problem.unknowns, *model.problem.functions):
+    for name in model.representation.forms.keys() - model.problem.fields:
         own[model.representation.latents[name].block] = False
     return np.flatnonzero(own)
 
