@@ -64,7 +64,7 @@ def softened(
             jumps.append(_advice(problem, statement, wall, largest, place))
         if np.any(softer):
             value = np.hypot(sigmas[index].value, softer)
-            result[index] = replace(sigmas[index], value=value, noise=sigmas[index].value)
+            result[index] = replace(sigmas[index], value=value, noise=sigmas[index].stated)
     held = []
     for wall, wall_sigma in zip(problem.statements, sigmas, strict=True):
         moving = any(TIME in dict(jet.orders) for jet in wall.relation.jets.values())
