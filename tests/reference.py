@@ -174,7 +174,7 @@ def isolated_messages(
     return precision, shift
 
 
-# -- fields behind a wall that is off by a smooth random function, without any basis: kernels, series, finite differences
+# -- fields behind a wall that is off by a smooth random function, without any basis: kernels, series, differences
 
 
 def matern(distance: np.ndarray, length: float) -> np.ndarray:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
+from tests.reference import harmonic_std, heated_std
 
 import factorfield as ff
-from tests.reference import harmonic_std, heated_std
 
 ROD = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
 RING = {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)}

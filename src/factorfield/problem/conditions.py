@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from factorfield.problem.noise import Noise
 
-Length = float | Mapping[str, float] | None
-
 
 @dataclass(frozen=True)
 class Equation:
@@ -32,7 +30,7 @@ class Initial:
 
     text: str
     sigma: float | None = None
-    length: Length = None
+    length: float | Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Boundary:
     text: str
     at: Mapping[str, float | tuple[float, float]]
     sigma: float | None = None
-    length: Length = None
+    length: float | Mapping[str, float] | None = None
 
 
 class Observations:
