@@ -29,7 +29,7 @@ def test_an_error_has_the_size_that_was_stated_however_short_its_length(length: 
     basis = error_basis(problem.statements[1], problem.domain, {"x": modes, "y": modes})
     x, y = (g.ravel() for g in np.meshgrid(np.linspace(0.1, 1.9, 19), np.linspace(0, 1, 9)))
     size = np.sqrt(np.sum(basis.rows({"x": x, "y": y}) ** 2, axis=1))
-    assert np.sqrt(np.mean(size**2)) == pytest.approx(0.3, rel=0.05)
+    assert_allclose(size, 0.3, rtol=0.03)
 
 
 def test_an_error_goes_together_as_the_kernel_says() -> None:

@@ -27,14 +27,13 @@ from scipy import linalg
 
 from factorfield.model.basis import Tensor
 from factorfield.model.factors import FactorGroup, whitened_rows
-from factorfield.model.functions import Part, features_along, principal_components
+from factorfield.model.functions import Part, features_along, followed_length, principal_components
 from factorfield.model.representation import Form, Functional, Latent, LatentRelation, Representation
 from factorfield.problem.domain import Domain
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
 LEFT_OUT = 1e-3  # of the error's variance: what its principal components may miss
-PLACES = 16  # along every axis of a face, where the size of an error is read
 MET_FIRST = 1e5  # how much better than equations conditions are met by a field that responds to an error
 NEGLIGIBLE = 1e-13  # singular values of that response: directions that nothing tells do not respond
 
@@ -47,17 +46,13 @@ def error_part(statement: Statement, domain: Domain, modes: Mapping[str, int]) -
 
 
 def error_basis(statement: Statement, domain: Domain, modes: Mapping[str, int]) -> Tensor:
-    """Of the size sigma, on average over the face, however few components there are."""
+    """Of the size sigma all over the face: what is shorter than its features can follow is lengthened to that."""
     error = statement.error
     assert error is not None and statement.sigma is not None
     wanted = {axis: features_along(domain[axis], length) for axis, length in error.lengths.items()}
     counts = {axis: min(count, modes.get(axis, count)) for axis, count in wanted.items()}
-    basis = principal_components(domain, error.lengths, counts, 1.0, LEFT_OUT)
-    mesh = np.meshgrid(*(domain[axis].cells(PLACES) for axis in basis.axes))
-    rows = basis.rows({axis: x.ravel() for axis, x in zip(basis.axes, mesh, strict=True)})
-    size = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
-    assert basis.rotation is not None
-    return basis.rotated(basis.rotation * (float(np.max(statement.sigma)) / size))
+    lengths = {axis: max(length, followed_length(domain[axis], counts[axis])) for axis, length in error.lengths.items()}
+    return principal_components(domain, lengths, counts, float(np.max(statement.sigma)) ** 2, LEFT_OUT)
 
 
 # -- as hidden weights

@@ -74,6 +74,11 @@ def features_along(axis: Axis, length: float) -> int:
     return int(np.clip(np.ceil((2.0 if isinstance(axis, Periodic) else 4.0) * turns), 6, FINEST))
 
 
+def followed_length(axis: Axis, count: int) -> float:
+    """The shortest length of a function that so many frequencies or degrees follow with its size everywhere."""
+    return (1.0 if isinstance(axis, Periodic) else 2.0) * axis.length / count
+
+
 def _coefficient_covariance(axis: Axis, modes: int, length: float) -> Array:
     """Covariance of the features' coefficients of a process with unit variance: least squares at many points."""
     family = family_for(axis, modes)
