@@ -92,6 +92,7 @@ class BlockModel(Model):
     continuation: str | None = None  # a parameter that grows to its value in several passes
     follows_protocol: bool = False  # the paper's: points and weights that nothing settles are meant
     first_weights: Array | None = None  # where a search begins, instead of the prior mean
+    errors_at: Array | None = None  # where the response to errors of faces is linearised, instead of the prior mean
 
     @property
     def is_linear(self) -> bool:
@@ -160,7 +161,6 @@ class Traits:
     steady_windows: bool  # waves keep their size: windows need not become longer
     has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
     starts_by_formula: bool  # not by labels
-    has_noisy_walls: bool  # did the user give a wall a sigma of its own?
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,9 +225,9 @@ class WindowModel(Model):
 
     @cached_property
     def field_states(self) -> int:
-        """Entries of the state that belong to fields; coefficients follow them."""
-        fields = {unit for name in self.problem.fields for unit in self.representation.forms[name].latents}
-        others = [latent for name, latent in self.representation.latents.items() if name not in fields]
+        """Entries of the state that belong to fields; coefficients and errors of walls follow them."""
+        forms, latents = self.representation.forms, self.representation.latents
+        others = [latents[form.latents[0]] for name, form in forms.items() if name not in self.problem.fields]
         return len(self.layout[0]) - sum(latent.basis.size for latent in others)
 
     @property

@@ -27,7 +27,14 @@ from factorfield import threads
 from factorfield.errors import Advice, expected
 from factorfield.messages.gaussian import Dense, Diagonal, LowRank, Message
 from factorfield.methods import taken
-from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
+from factorfield.methods.advice import (
+    UNFOLLOWED,
+    contradictions,
+    error_misfits,
+    free_directions,
+    unconstrained,
+    unfollowed,
+)
 from factorfield.methods.continuation import stages
 from factorfield.methods.joint.belief import (
     Gaussian,
@@ -51,7 +58,7 @@ from factorfield.methods.joint.searched import is_linear_given_numbers, search_n
 from factorfield.methods.marginal import MARGINAL, UNSETTLED
 from factorfield.methods.noise import next_sigmas, of_block
 from factorfield.methods.starts import HELD, best_of, ends_of, start_values
-from factorfield.model.block import block_model
+from factorfield.model.block import block_model, relinearised
 from factorfield.model.factors import FactorGroup
 from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
@@ -140,12 +147,13 @@ class Joint:
             return self._run_several(block, progress) if several else self._run(block, progress)
 
     def refine(self, model: Model, solution: Solution) -> BlockModel | None:
-        """The next model: more modes along the axes that need them, else better noise levels; None: neither."""
+        """The next model: more modes along the axes that need them, else a better response to errors of walls, else
+        better noise levels; None: none of these."""
         block, posterior = taken(solution.model, BlockModel, self.name), solution.posterior
         assert isinstance(posterior, GaussianPosterior)
-        more = richer(block, solution)
-        if more is not None:
-            return more
+        better = richer(block, solution) or relinearised(block, posterior.weight_mean)
+        if better is not None:
+            return better
         sigmas = next_sigmas(block, of_block(block, posterior))
         return None if sigmas is None else block.with_sigmas(sigmas)
 
@@ -362,9 +370,9 @@ def _better(
 
 
 def field_weights(model: BlockModel) -> Indices:
-    """Weights of the fields: all but those of unknown coefficients."""
+    """Weights of the fields: all but those of unknown coefficients and of the errors of starts and walls."""
     own = np.ones(model.size, bool)
-    for name in (*model.problem.unknowns, *model.problem.functions):
+    for name in model.representation.forms.keys() - model.problem.fields:
         own[model.representation.latents[name].block] = False
     return np.flatnonzero(own)
 
@@ -388,12 +396,12 @@ def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Ad
     if model.follows_protocol:
         return
     ratio = (posterior.weight_std / model.prior.std) ** 2
-    for name in (*model.problem.unknowns, *model.problem.functions):
+    for name in model.representation.forms.keys() - model.problem.fields:
         ratio[model.representation.latents[name].block] = 0.0
     if ratio.sum() >= 0.5:
         yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are")
     yield from unconstrained(model.problem, posterior)
-    found: dict[str, tuple[float, int]] = {}
+    found = error_misfits(model, posterior.mean)
     for group in (group for group in model.groups if group.statement.noise is None):
         misfit = group.misfit(posterior.mean)
         total = float(misfit @ misfit)
