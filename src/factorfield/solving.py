@@ -87,11 +87,12 @@ def _prepared(
 def _solve_one(
     item: Problem | Model, method: Method, of_model: Mapping[str, Any], progress: Progress | None
 ) -> Solution:
-    def run(problem: Problem | Model) -> Solution:
-        return _refined(_as_model(problem, method, of_model), method, progress)
+    def run(problem: Problem | Model, start: Mapping[str, float]) -> Solution:
+        model = _as_model(problem, method, of_model)
+        return _refined(replace(model, start=start) if start else model, method, progress)
 
     if _is_gaussian(_problem_of(item)):
-        return run(item)
+        return run(item, {})
     if isinstance(item, Model):
         raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")
     return solve_with_sites(item, run)

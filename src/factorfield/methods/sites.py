@@ -7,7 +7,7 @@ tilted moments, problem/noise.py) and updates the site so that cavity times site
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -25,15 +25,19 @@ DAMPING = 0.3  # share of the last site that is kept
 TOLERANCE = 0.02  # largest move of a mean between rounds, in standard deviations of the belief at a value
 
 
-def solve_with_sites(problem: Problem, run: Callable[[Problem], Solution]) -> Solution:
-    """The solution of a problem some of whose values have other noise than Gaussian."""
+def solve_with_sites(problem: Problem, run: Callable[[Problem, Mapping[str, float]], Solution]) -> Solution:
+    """The solution of a problem some of whose values have other noise than Gaussian.
+
+    `run` solves a problem, searching on the marginal likelihood from where the last round ended."""
     statements = list(problem.statements)
     not_gaussian = [index for index, statement in enumerate(statements) if statement.noise is not None]
     for index in not_gaussian:
         statements[index] = _first_site(statements[index])
     last: dict[int, Array] = {}
+    start: Mapping[str, float] = {}
     for round_ in range(SITE_ROUNDS):
-        solution = run(problem.with_statements(statements))
+        solution = run(problem.with_statements(statements), start)
+        start = solution.trace.get("searched", {})
         moved = 0.0
         for index in not_gaussian:
             mean, variance = _marginal(solution, problem.statements[index])

@@ -261,7 +261,8 @@ class Chain:
                 return self._solution(self._smoothed(enlarged, again, None), time.perf_counter() - begin)
 
         if search.searched is not None:
-            trace["evaluations"] = search.searched.marginal.evaluations
+            marginal = search.searched.marginal
+            trace["evaluations"], trace["searched"] = marginal.evaluations, latents(model.coordinates, marginal.mean)
         told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
             posterior, search.status, trace, {"solve": seconds}, settings, model=model, resume=resume,

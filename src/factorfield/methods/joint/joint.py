@@ -62,6 +62,7 @@ from factorfield.model.block import block_model, relinearised
 from factorfield.model.factors import FactorGroup
 from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
+from factorfield.model.searched import latents, number_coordinates
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
@@ -101,10 +102,11 @@ class Trace:
     iterations: int = 0
     refinement: float = math.inf  # KL that posterior linearisation would add, estimated from a sample of factors
     evaluations: int = 0  # of the marginal likelihood
+    searched: Mapping[str, float] = field(default_factory=dict)  # latent values found on it
 
     def told(self) -> dict[str, object]:
         left_out = {"refinement"} if self.refinement == math.inf else set()
-        left_out |= {"evaluations"} if not self.evaluations else set()
+        left_out |= {"evaluations", "searched"} if not self.evaluations else set()
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
 
@@ -191,6 +193,7 @@ class Joint:
         if is_linear_given_numbers(model):
             found, posterior = search_numbers(model, progress)
             trace.evaluations, path = found.evaluations, PATHS[Message]
+            trace.searched = latents(number_coordinates(model.problem), found.mean)
             status = Status("converged", MARGINAL) if found.settled else Status("max-iterations", UNSETTLED)
             evidence = partial(float, found.level)
         else:
