@@ -137,16 +137,14 @@ def window_representation(template: Representation, lower: float, upper: float) 
     return Representation.build(parts)
 
 
-def linear_in_time(template: Representation) -> Representation:
-    """The same representation with one polynomial in time beside the state: of fields that change linearly.
-
-    At the start of its window, its weights are the fields and, times half the window, their time derivatives.
-    """
+def at_one_instant(template: Representation) -> Representation:
+    """The same representation with one polynomial in time beside the state, the next power: at the start of its window,
+    a statement reads every time derivative from a weight of its own."""
     parts = []
     for name, form in template.forms.items():
         basis = template.latents[form.latents[0]].basis
         families = {
-            axis: replace(family, degree=1) if isinstance(family, Departure) else family
+            axis: replace(family, degree=family.states) if isinstance(family, Departure) else family
             for axis, family in basis.families.items()
         }
         parts.append((name, Tensor(families, basis.rotation), form))

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, special
-from scipy.sparse import csgraph
+from scipy import special
 
 from factorfield.model.factors import FactorGroup, build_group, chosen_group
 from factorfield.model.folding import MANY, folded
@@ -15,13 +14,12 @@ from factorfield.model.grid import grid_group
 from factorfield.model.model import WindowModel, is_standing
 from factorfield.model.representation import (
     Representation,
+    at_one_instant,
     end_map,
-    linear_in_time,
     states_of,
     window_representation,
 )
 from factorfield.problem.domain import TIME, Interval
-from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
@@ -70,10 +68,10 @@ class WindowFactors:
         return [self._standing[number, length] for number in numbers]
 
     def at_one_instant(self) -> list[FactorGroup]:
-        """Equations and walls at the start of time, of fields that change linearly there (`linear_in_time`)."""
+        """Equations and walls at the start of time, each time derivative read from a weight of its own."""
         start = np.array([self.model.problem.domain[TIME].lower])
         numbers = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
-        return [self._at_instants(number, linear_in_time(self.model.representation), start) for number in numbers]
+        return [self._at_instants(number, at_one_instant(self.model.representation), start) for number in numbers]
 
     def own(self, lower: float, upper: float, first: bool) -> list[FactorGroup]:
         """What distinguishes a window: measurements and instants that fall into it, and how it starts."""
@@ -131,62 +129,6 @@ class WindowFactors:
             order = max(states_of(latents[jet.field]) for jet in statement.relation.jets.values())
         exactly = order == 1 or (order > 1 and not self.model.problem.domain.space)
         return radau(size - order, lower, upper) if exactly else Interval(lower, upper).collocation(size + 2)
-
-    def separable(self, lower: float, upper: float) -> list[tuple[Indices, Array, Array]]:
-        """The equations' whitened rows where waves do not mix: (weights, rows, targets), frequency by frequency.
-
-        What `standing` and whitened_rows give, without ever building the rows of all frequencies: on a tensor grid
-        they are Kronecker products of features in time and of projected features in space.
-        """
-        projection = next(iter(self.model.space.projections.values()))
-        representation = self.representation(lower, upper)
-        terms, levels = self._separable_terms(representation, projection, lower, upper)
-        linked = sum(np.abs(space) > 1e-12 * np.abs(space).max() for *_, space in terms)
-        _, label = csgraph.connected_components(sparse.csr_matrix(linked), directed=False)
-        ones, found = projection.sum(axis=1), []
-        for number in range(label.max() + 1):
-            modes = np.flatnonzero(label == number)
-            weights = np.zeros(0, int)
-            columns: dict[str, slice] = {}
-            for name, latent in representation.latents.items():
-                powers = np.arange(latent.basis.shape[0])[:, None] * len(projection)
-                columns[name] = slice(len(weights), len(weights) + powers.size * len(modes))
-                weights = np.concatenate([weights, (latent.block.start + powers + modes).ravel()])
-            ends = len(modes) * np.cumsum([0, *map(len, levels)])
-            rows = np.zeros((ends[-1], len(weights)))
-            for equation, name, in_time, space in terms:
-                place = slice(ends[equation], ends[equation + 1])
-                rows[place, columns[name]] += np.kron(in_time, space[np.ix_(modes, modes)])
-            target = np.concatenate([np.kron(level, ones[modes]) for level in levels])
-            found.append((weights, rows, target))
-        return found
-
-    def _separable_terms(
-        self, representation: Representation, projection: Array, lower: float, upper: float
-    ) -> tuple[list[tuple[int, str, Array, Array]], list[Array]]:
-        """(equation, latent, features in time, in space) of every term; each equation's level by instant."""
-        problem = self.model.problem
-        terms: list[tuple[int, str, Array, Array]] = []
-        levels: list[Array] = []
-        for statement, sigma in zip(problem.statements, self.model.sigmas, strict=True):
-            if statement.kind != "equation":
-                continue
-            grid = {TIME: self.instants(statement, lower, upper), **self.model.space.points}
-            relation = representation.read(statement.relation)
-            nothing = np.zeros((1, len(relation.functionals)))
-            value, slopes = relation.value_and_gradient(nothing, self.model.constants, {})
-            for slope, functional in zip(slopes[0], relation.functionals, strict=True):
-                for orders, coefficient in functional.terms:
-                    factor = float(np.ravel(evaluate_coefficient(coefficient, self.model.constants, {}))[0])
-                    in_time, *in_space = representation.latents[functional.latent].basis.matrices(grid, orders)
-                    space: Array = np.ones((1, 1))
-                    for features in in_space:
-                        space = np.asarray(np.kron(space, features), float)
-                    size = factor * slope / sigma.value
-                    terms.append((len(levels), functional.latent, size * in_time, projection @ space))
-            level = float(statement.target[0] - value[0]) / float(sigma.value)
-            levels.append(np.full(len(grid[TIME]), level))
-        return terms, levels
 
 
 def speaks_within(statement: Statement, lower: float, upper: float, first: bool) -> bool:

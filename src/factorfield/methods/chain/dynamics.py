@@ -21,29 +21,31 @@ from scipy import linalg
 from factorfield.messages.elimination import InteriorNoise, Segment, eliminate
 from factorfield.messages.gaussian import Message, lower_root
 from factorfield.model.basis import Departure
-from factorfield.model.factors import FactorGroup, whitened_rows
-from factorfield.model.model import WindowModel
-from factorfield.model.representation import states_of
-from factorfield.model.window_factors import WindowFactors, radau
-from factorfield.problem.domain import TIME
+from factorfield.model.semidiscrete import Semidiscrete
+from factorfield.model.window_factors import radau
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
-DEPENDENT = 1e-10  # of the largest singular value: walls that say the same twice, such as two faces at a corner
-CONSISTENT = 1e-2  # sigmas: what such walls may differ by
+SMALL = 64  # coefficients
 
 
 class Dynamics:
-    """S1 u_t + S0 u + Sc c = r +- 1, as many rows as u has coefficients: S1 = `rates`, S0 = `values`, Sc = `steady`.
+    """S1 u_t + S0 u + Sc c = r +- 1, as many rows as u has coefficients: S1 = `rates`, S0 = `values`, Sc = `steady`."""
 
-    `places` are each field's weights in a window.
-    """
-
-    def __init__(self, space: tuple[Array, Array, Array, Array], degree: int, places: tuple[slice, ...]) -> None:
-        self.rates, self.values, self.steady, self.level = space
-        self.degree, self.places = degree, places
+    def __init__(self, in_space: Semidiscrete) -> None:
+        ends = np.cumsum([0, *(len(each.level) for each in in_space.components)])
+        blocks = [(slice(a, b), each.columns) for a, b, each in zip(ends, ends[1:], in_space.components, strict=False)]
+        self.values, self.rates = np.zeros((ends[-1], ends[-1])), np.zeros((ends[-1], ends[-1]))
+        for (rows, columns), each in zip(blocks, in_space.components, strict=True):
+            self.values[rows, columns], self.rates[rows, columns] = each.orders
+        self.steady = np.vstack([each.steady for each in in_space.components])
+        self.level = np.concatenate([each.level for each in in_space.components])
+        # small ones are solved together: the loop over them would cost more
+        self.blocks = blocks if ends[-1] > SMALL else [(slice(0, int(ends[-1])), np.arange(ends[-1]))]
+        self.degree = in_space.family.degree
+        self.places = tuple(latent.block for latent in in_space.fields)
         self._ends: dict[float, Array] = {}
-        self._inverse: dict[float, Complex] = {}
+        self._inverse: dict[float, list[Complex]] = {}
 
     def segments(self, length: float, rows: Array, target: Array, counts: Sequence[int]) -> list[Segment]:
         """A window eliminated with the first so many of its whitened factors rows w = target +- 1, for every count.
@@ -83,14 +85,15 @@ class Dynamics:
     def weights(self, length: float, state: Array) -> Array:
         """All weights of a window that starts at a state and obeys the equation."""
         _, values, (triangular, unitary) = radau_window(self.degree)
-        width = self.values.shape[1]
-        inverses = self._inverses(length)
+        width, upper = self.values.shape[1], triangular / length
         said = self.level - self.values @ state[:width] - self.steady @ state[width:]
-        right, upper = np.outer(unitary.sum(axis=0).conj(), said), triangular / length
         found = np.zeros((len(upper), width), complex)
-        for j in range(len(upper))[::-1]:
-            gap = right[j] - self.rates @ (upper[j, j + 1 :] @ found[j + 1 :])
-            found[j] = inverses[j].T @ gap
+        for (rows, columns), inverses in zip(self.blocks, self._inverses(length), strict=True):
+            rates, own = self.rates[rows, columns], np.zeros((len(upper), len(columns)), complex)
+            for j in range(len(upper))[::-1]:
+                gap = unitary[:, j].sum().conj() * said[rows] - rates @ (upper[j, j + 1 :] @ own[j + 1 :])
+                own[j] = inverses[j].T @ gap
+            found[:, columns] = own
         departure = np.linalg.solve(values, (unitary @ found).real)  # (polynomials, coefficients)
         table = np.vstack([state[:width], departure]).reshape(len(values) + 1, len(self.places), -1)
         return np.concatenate([table.transpose(1, 0, 2).ravel(), state[width:]])
@@ -109,24 +112,27 @@ class Dynamics:
     def _adjoint(self, seen: Array, length: float) -> Array:
         """W with S1' W D + S0' W = g for every functional g: (functionals, instants, rows)."""
         _, _, (triangular, unitary) = radau_window(self.degree)
-        upper, inverses, rates = triangular / length, self._inverses(length), self.rates.T
-        count, width = len(upper), self.values.shape[1]
-        flat = seen.transpose(1, 2, 0).reshape(count, -1)
-        right = (unitary.T @ flat).reshape(count, width, len(seen))
-        found = np.empty((count, len(self.values) * len(seen)), complex)
-        for j in range(count):
-            gap = right[j]
-            if j:
-                gap = gap - rates @ (upper[:j, j] @ found[:j]).reshape(len(self.values), len(seen))
-            found[j] = (inverses[j] @ gap).ravel()
-        solved = (unitary.conj() @ found).real.reshape(count, len(self.values), len(seen))
-        return np.ascontiguousarray(solved.transpose(2, 0, 1))
+        upper, count = triangular / length, len(triangular)
+        solved = np.empty((len(seen), count, len(self.values)))
+        for (rows, columns), inverses in zip(self.blocks, self._inverses(length), strict=True):
+            rates, size = self.rates[rows, columns].T, len(columns)
+            right = (unitary.T @ seen[:, :, columns].transpose(1, 2, 0).reshape(count, -1)).reshape(count, size, -1)
+            found = np.empty((count, size * len(seen)), complex)
+            for j in range(count):
+                gap = right[j]
+                if j:
+                    gap = gap - rates @ (upper[:j, j] @ found[:j]).reshape(size, len(seen))
+                found[j] = (inverses[j] @ gap).ravel()
+            solved[:, :, rows] = (unitary.conj() @ found).real.reshape(count, size, len(seen)).transpose(2, 0, 1)
+        return solved
 
-    def _inverses(self, length: float) -> Complex:
-        """Of the small system at each instant, adjoint."""
+    def _inverses(self, length: float) -> list[Complex]:
+        """Of the small system at each instant, adjoint, block by block."""
         if length not in self._inverse:
-            diagonal = np.diag(radau_window(self.degree)[2][0]) / length
-            self._inverse[length] = np.linalg.inv(diagonal[:, None, None] * self.rates.T + self.values.T)
+            diagonal = np.diag(radau_window(self.degree)[2][0])[:, None, None] / length
+            self._inverse[length] = [
+                np.linalg.inv(diagonal * self.rates[block].T + self.values[block].T) for block in self.blocks
+            ]
         return self._inverse[length]
 
 
@@ -141,50 +147,10 @@ def radau_window(degree: int) -> tuple[Array, Array, tuple[Complex, Complex]]:
     return instants, values, (triangular, unitary)
 
 
-def dynamics_of(model: WindowModel, factors: WindowFactors) -> Dynamics | None:
-    """Of a model's equations and walls; None where they are not linear, of first order and without explicit time, or
-    more or fewer than there are coefficients."""
-    latents = model.representation.latents
-    fields = [latents[unit] for name in model.problem.fields for unit in model.representation.forms[name].latents]
-    traits = model.traits
-    if not (traits.linear and traits.autonomous) or any(states_of(latent) != 1 for latent in fields):
+def dynamics_of(in_space: Semidiscrete | None) -> Dynamics | None:
+    """Of equations in space; None where they are not of first order in time, or more or fewer than the coefficients."""
+    if in_space is None or in_space.family.states != 1:
         return None
-    groups = factors.at_one_instant()
-    if any(group.statement.kind == "equation" and group.statement.relation.order(TIME) != 1 for group in groups):
+    if any(len(each.level) != len(each.columns) for each in in_space.components):
         return None
-    rates, values, steady, level = _in_space(groups, len(fields), fields[0].basis.size // fields[0].basis.shape[0],
-                                             0.5 * model.problem.domain[TIME].length)
-    walls = ~np.any(rates != 0.0, axis=1)
-    settled = _independent(np.column_stack([values, steady])[walls], level[walls])
-    if settled is None or np.sum(~walls) + len(settled[0]) != values.shape[1]:
-        return None
-    width = values.shape[1]
-    space = (
-        np.vstack([rates[~walls], np.zeros((len(settled[0]), width))]),
-        np.vstack([values[~walls], settled[0][:, :width]]), np.vstack([steady[~walls], settled[0][:, width:]]),
-        np.concatenate([level[~walls], settled[1]]),
-    )  # fmt: skip
-    return Dynamics(space, model.degree, tuple(latent.block for latent in fields))
-
-
-def _in_space(
-    groups: Sequence[FactorGroup], fields: int, across: int, half: float
-) -> tuple[Array, Array, Array, Array]:
-    """S1, S0, Sc and r, from factors of fields that change linearly over a window of twice `half`."""
-    size = max(block.stop for group in groups for block in group.blocks)
-    rows, level = whitened_rows(groups, np.zeros(max(size, 2 * fields * across)))
-    table = rows[:, : 2 * fields * across].reshape(len(rows), fields, 2, across)
-    values = table[:, :, 0].reshape(len(rows), -1)
-    return half * table[:, :, 1].reshape(len(rows), -1), values, rows[:, 2 * fields * across :], level
-
-
-def _independent(rows: Array, level: Array) -> tuple[Array, Array] | None:
-    """The same information in as few rows as there are; None where rows that say the same disagree."""
-    if not len(rows):
-        return rows, level
-    left, singular, right = linalg.svd(rows, full_matrices=True)
-    kept = int(np.sum(singular > DEPENDENT * singular[0]))
-    turned = left.T @ level
-    if np.any(np.abs(turned[kept:]) > CONSISTENT):
-        return None
-    return singular[:kept, None] * right[:kept], turned[:kept]
+    return Dynamics(in_space)

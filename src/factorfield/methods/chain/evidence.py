@@ -58,7 +58,7 @@ class LinearWindows:
     def means(self, position: Array) -> Array:
         """The posterior mean of every window's weights, (windows, weights)."""
         solver = WindowSolver(self.model.at(position), 1)
-        dynamics = dynamics_of(solver.model, solver.factors)
+        dynamics = dynamics_of(solver.in_space)
         belief, starts, links = solver.model.prior_state, [], []
         for link, _ in self._windows(solver):
             starts.append(belief * link.message)
@@ -73,7 +73,7 @@ class LinearWindows:
 
     def _windows(self, solver: WindowSolver) -> Iterator[tuple[Segment, Segment]]:
         """Every window with all of its factors, and without the measurements."""
-        dynamics = dynamics_of(solver.model, solver.factors)
+        dynamics = dynamics_of(solver.in_space)
         for index, (lower, upper) in enumerate(self.edges):
             if dynamics is not None:
                 yield self._operated(solver, dynamics, index)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -19,6 +20,7 @@ from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.factors import FactorGroup, has_slopes, whitened_rows
 from factorfield.model.model import WindowModel, is_standing
 from factorfield.model.representation import with_constants
+from factorfield.model.semidiscrete import Semidiscrete, semidiscrete
 from factorfield.model.window_factors import WindowFactors
 from factorfield.problem.reference import constant_fields
 
@@ -96,7 +98,7 @@ class WindowSolver:
         within = np.any(rows[:, self.inner] != 0.0, axis=1)
         link = None
         if np.sum(within) < FEW * len(self.inner):
-            link = self._shared_segment(groups, lower, upper)
+            link = self._shared_segment(lower, upper)
             inside = rows[within]
             if len(inside):
                 link = conditioned(link, inside[:, self.inner], inside[:, self.state], target[within])
@@ -107,33 +109,37 @@ class WindowSolver:
         about_state = Message(rows[~within][:, self.state], target[~within])
         return replace(link, message=link.message * about_state) if not within.all() else link
 
-    def _shared_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
-        """What windows of one length have in common."""
+    def _shared_segment(self, lower: float, upper: float) -> Segment:
+        """What windows of one length have in common: equations and walls, eliminated component by component."""
         length = self.factors.length(lower, upper)
         if length not in self._by_length:
-            standing = [g for g in groups if is_standing(g.statement)]
-            self._by_length[length] = (
-                self._separable_segment(length)
-                if self.model.traits.separable
-                else self.eliminate(standing, np.zeros(len(self.order)), lower, upper)
-            )
+            self.factorisations += 1
+            if self.in_space is None:
+                rows, target = whitened_rows(self.factors.standing(lower, upper), np.zeros(len(self.order)))
+                end = self.factors.end_map(lower, upper)
+                self._by_length[length] = segment(rows, target, self.inner, self.state, self.inner_std, end)
+            else:
+                self._by_length[length] = self._by_components(self.in_space, length)
         return self._by_length[length]
 
-    def _separable_segment(self, length: float) -> Segment:
-        """Of an equation whose waves do not mix: each frequency by itself."""
-        self.factorisations += 1
+    def _by_components(self, in_space: Semidiscrete, length: float) -> Segment:
         place = np.empty(len(self.order), int)
         place[self.inner], place[self.state] = np.arange(len(self.inner)), np.arange(len(self.state))
         moving = np.ones(len(self.order), bool)
         moving[self.state] = False
+        statement = next(s for s in self.model.problem.statements if is_standing(s))
         parts = []
-        for weights, rows, target in self.factors.separable(0.0, length):
+        for weights, rows, target in in_space.parts(length, self.factors.instants(statement, 0.0, length)):
             inner_first = np.argsort(~moving[weights], kind="stable")
             weights, rows = weights[inner_first], rows[:, inner_first]
             few = int(moving[weights].sum())
             parts.append((place[weights[:few]], place[weights[few:]], rows, target))
         nothing, end = Message.nothing(len(self.state)), self.factors.end_map(0.0, length)
         return assembled(parts, nothing, self.inner, self.state, self.inner_std, end)
+
+    @cached_property
+    def in_space(self) -> Semidiscrete | None:
+        return semidiscrete(self.model, self.factors)
 
     # -- Gauss-Newton
 
