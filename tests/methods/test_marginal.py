@@ -74,7 +74,9 @@ def test_a_skewed_density_of_one_number_agrees_with_fine_quadrature(name: str) -
 
 def test_two_numbers_that_are_skewed_and_go_together_agree_with_fine_quadrature() -> None:
     def density(z: np.ndarray) -> float:
-        return 8.0 * float(z[0] + z[1]) - 5.0 * math.exp(float(z[0] + z[1])) - 2.0 * (float(z[0] - 0.5 * z[1]) - 0.2) ** 2
+        return (
+            8.0 * float(z[0] + z[1]) - 5.0 * math.exp(float(z[0] + z[1])) - 2.0 * (float(z[0] - 0.5 * z[1]) - 0.2) ** 2
+        )
 
     z = np.linspace(-5.0, 5.0, 401)
     grid = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1)
@@ -139,7 +141,8 @@ def test_a_search_from_far_away_arrives(sharp: float) -> None:
     """Hundreds of posterior sds away, in two numbers whose valley bends."""
 
     def density(z: np.ndarray) -> float:
-        return -0.5 * ((float(z[1]) - float(z[0]) ** 2) / 0.1) ** 2 - 0.5 * ((float(z[0]) - 1.2) / math.sqrt(sharp)) ** 2
+        bend = (float(z[1]) - float(z[0]) ** 2) / 0.1
+        return -0.5 * bend**2 - 0.5 * (float(z[0]) - 1.2) ** 2 / sharp
 
     found = integrated(density, np.array([-1.5, 0.0]), 2)
     assert found.settled
@@ -155,7 +158,8 @@ def test_of_two_modes_the_candidates_decide() -> None:
 
     near, better = integrated(density, np.array([-0.8]), 1), integrated(density, np.array([-0.8]), 1, axis_points(1, 1))
     assert near.settled and better.settled
-    assert near.mean[0] == pytest.approx(-0.8 / 1.01, abs=1e-3) and better.mean[0] == pytest.approx(1.1 / 1.01, abs=1e-3)
+    assert near.mean[0] == pytest.approx(-0.8 / 1.01, abs=1e-3)
+    assert better.mean[0] == pytest.approx(1.1 / 1.01, abs=1e-3)
     assert better.level > near.level + 5.0
 
 
