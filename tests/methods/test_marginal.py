@@ -163,6 +163,20 @@ def test_of_two_modes_the_candidates_decide() -> None:
     assert better.level > near.level + 5.0
 
 
+def test_the_way_to_the_maximum_does_not_matter() -> None:
+    """Neither for the moments nor for the integral, where the curvature changes along the way."""
+
+    def density(z: np.ndarray) -> float:
+        return SKEWED["counts"](z[:1]) - 4.0 * math.cosh(float(z[1] - z[0])) - 2.0 * math.exp(float(z[1] + z[2]))
+
+    ends = [integrated(density, np.array(start), 1) for start in ([0.0, 0.0, 0.0], [0.9, -1.0, 1.0], [-1.0, 1.0, -1.0])]
+    for end in ends[1:]:
+        sd = np.sqrt(np.diag(ends[0].covariance))
+        assert end.settled and np.max(np.abs(end.mean - ends[0].mean) / sd) < 0.02
+        assert np.max(np.abs(np.sqrt(np.diag(end.covariance)) / sd - 1.0)) < 0.01
+        assert end.level == pytest.approx(ends[0].level, abs=0.01)
+
+
 def test_candidates_lie_along_the_numbers_only() -> None:
     places = np.array(axis_points(3, 2))
     assert places.shape == (8, 3) and not places[:, 2].any()
