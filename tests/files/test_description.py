@@ -20,7 +20,8 @@ def test_a_problem_survives_its_description() -> None:
             "f": ff.Unknown(0.0, 1.0, over="x", length=0.3),
         },
         [
-            ff.Initial("u = x", sigma=0.01), ff.Boundary("u_x", at={"x": (0, 1)}), ff.Boundary("v = 0", at={"x": 0}),
+            ff.Initial("u = x", sigma=0.01), ff.Boundary("u_x", at={"x": (0, 1)}),
+            ff.Boundary("v = 0", at={"x": 0}, sigma=0.1, length={"t": 0.7}),
             ff.Observations(x=x, t=1.0, u=x, sigma=0.1 + x, noise=ff.StudentT(3.0)),
             ff.Observations(x=0.5, t=1.0, of="u_x", value=1.0, average={"x": 0.1}),
         ],
@@ -32,5 +33,6 @@ def test_a_problem_survives_its_description() -> None:
     assert again.units == problem.units and again.parameters["f"] == problem.parameters["f"]
     for old, new in zip(problem.statements, again.statements, strict=True):
         assert (old.name, old.kind, old.face, old.noise) == (new.name, new.kind, new.face, new.noise)
+        assert old.error == new.error
         assert np.array_equal(old.target, new.target) and len(old.stencil) == len(new.stencil)
         assert (old.sigma is None) == (new.sigma is None) and np.all(np.equal(old.sigma, new.sigma))

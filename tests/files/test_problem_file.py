@@ -142,9 +142,12 @@ def test_a_file_means_what_the_same_python_means(tmp_path: Path) -> None:
         [[initial]]
         text = "v = x"
         sigma = 0.1
+        length = 0.4
         [[boundary]]
         text = "u"
         at = { x = [0.0, 1.0] }
+        sigma = 0.2
+        length = { t = 0.3 }
         [[observations]]
         x = [0.1, 0.2]
         t = 1
@@ -172,7 +175,7 @@ def test_a_file_means_what_the_same_python_means(tmp_path: Path) -> None:
             "c": ff.Table(x=[0, 0.5, 1], value=[1, 2, 3]),
         },
         [
-            ff.Initial("u = 0"), ff.Initial("v = x", 0.1), ff.Boundary("u", {"x": (0, 1)}),
+            ff.Initial("u = 0"), ff.Initial("v = x", 0.1, 0.4), ff.Boundary("u", {"x": (0, 1)}, 0.2, {"t": 0.3}),
             ff.Observations(x=[0.1, 0.2], t=1, of="u_x", value=[1, 2], sigma=[0.1, 0.2], noise=ff.StudentT(3)),
             ff.Observations(x=[0.5], t=[0.5], v=[0.7], average={"x": 0.1}),
         ],

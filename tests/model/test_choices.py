@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 import factorfield as ff
 from factorfield.model.block import block_model
 from factorfield.model.choices import (
+    BESIDE_ERROR,
     Sigma,
     Sizes,
     affordable_modes,
@@ -101,7 +102,9 @@ def test_a_given_sigma_stays(make: str) -> None:
     size = Sizes(30.0)
     found = block_sigmas(problem, size) if make == "block" else window_sigmas(problem, size, {}, {"x": 8}, 5.0)
     assert [s.origin for s in found] == ["given"] * 4 and not any(s.is_open for s in found)
-    assert [s.value for s in found[:3]] == [0.01, 0.7, 0.3]
+    assert [s.stated for s in found[:3]] == [0.01, 0.7, 0.3]
+    assert found[0].value == 0.01 and found[1].value == BESIDE_ERROR * 0.7  # of a start beside its smooth error
+    assert float(found[2].value) <= BESIDE_ERROR * 0.3
     assert_allclose(found[3].value, each)
     assert found[3].typical == pytest.approx(np.sqrt(np.mean(each**2)))
     model = block_model(problem, modes={"x": 4, "t": 4}) if make == "block" else window_model(problem, modes={"x": 4})

@@ -39,7 +39,7 @@ TRAITS: dict[str, tuple[ff.Problem, set[str]]] = {
     "a moving wall": (problem("u_t = u_xx", ROD, ff.Boundary("u = t", at={"x": 0}), WALLS[1], LABELS), {"linear"}),
     "a noisy wall": (
         problem("u_t = u_xx", ROD, ff.Boundary("u = 0", at={"x": 0}, sigma=0.1), WALLS[1], LABELS),
-        {*LINEAR, "has_noisy_walls"},
+        {"linear"},
     ),
     "data later": (
         problem("u_t = u_xx", RING, LABELS, ff.Observations(x=[0.5], t=0.5, u=[0.0], sigma=1.0)),

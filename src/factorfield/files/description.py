@@ -27,6 +27,7 @@ class EquationSpec(TypedDict):
 class FaceSpec(EquationSpec):
     kind: Literal["initial", "boundary"]
     at: NotRequired[dict[str, float | tuple[float, float]]]
+    length: NotRequired[float | dict[str, float] | None]  # old files lack it
 
 
 class ObservationsSpec(TypedDict):
@@ -80,11 +81,8 @@ def problem_spec(problem: Problem) -> tuple[ProblemSpec, dict[str, Array]]:
                 columns[f"condition{index}_average_{key}"] = np.asarray(widths, float)
             if condition.sigma is not None:
                 columns[f"condition{index}_sigma"] = np.asarray(condition.sigma, float)
-        elif isinstance(condition, Initial):
-            conditions.append({"kind": "initial", "text": condition.text, "sigma": condition.sigma})
         else:
-            at = {name: np.asarray(value, float).tolist() for name, value in condition.at.items()}
-            conditions.append({"kind": "boundary", "text": condition.text, "at": at, "sigma": condition.sigma})
+            conditions.append(_face_spec(condition))
     spec: ProblemSpec = {
         "name": problem.name,
         "equations": [{"text": e.text, "sigma": e.sigma} for e in problem.equations],
@@ -97,6 +95,15 @@ def problem_spec(problem: Problem) -> tuple[ProblemSpec, dict[str, Array]]:
         "units": problem.units,
     }
     return spec, columns
+
+
+def _face_spec(condition: Initial | Boundary) -> FaceSpec:
+    length = dict(condition.length) if isinstance(condition.length, Mapping) else condition.length
+    spec: FaceSpec = {"kind": "initial", "text": condition.text, "sigma": condition.sigma, "length": length}
+    if isinstance(condition, Initial):
+        return spec
+    at = {name: np.asarray(value, float).tolist() for name, value in condition.at.items()}
+    return {**spec, "kind": "boundary", "at": at}
 
 
 def _parameter_spec(
@@ -138,9 +145,9 @@ def problem_from_spec(
             noise = noise_from_spec(entry.get("noise", "gaussian"))
             conditions.append(Observations(sigma=sigma, of=entry["of"], noise=noise, average=average, **columns))
         elif entry["kind"] == "initial":
-            conditions.append(Initial(entry["text"], entry["sigma"]))
+            conditions.append(Initial(entry["text"], entry["sigma"], entry.get("length")))
         else:
-            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"]))
+            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length")))
     equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
     return Problem(
         equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"],

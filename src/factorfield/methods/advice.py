@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import Advice
 from factorfield.model.functions import coefficient_prior
+from factorfield.model.model import Model
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Problem, Statement
@@ -71,6 +72,13 @@ def contradictions(misfits: Mapping[str, tuple[float, int]]) -> list[Advice]:
         "equation, or their sigma is too small"
     )
     return [Advice("contradiction", text, name) for name in missed]
+
+
+def error_misfits(model: Model, weights: Array) -> dict[str, tuple[float, int]]:
+    """Chi-square of the errors of starts and walls that have weights, and their number: a standard normal each."""
+    named = {s.error.name: s.name for s in model.problem.statements if s.error is not None}
+    found = {named[key]: weights[z.block] for key, z in model.representation.latents.items() if key in named}
+    return {name: (float(own @ own), len(own)) for name, own in found.items()}
 
 
 def unfollowed(name: str, missed: float) -> Advice:

@@ -73,7 +73,7 @@ def integrated(density: Density, start: Array, numbers: int, candidates: Sequenc
     counted = _Counted(density)
     best = max([start, *candidates], key=counted)
     mode, curvature, settled = _climb(counted, best)
-    covariance = np.linalg.inv(curvature)
+    covariance: Array = np.asarray(np.linalg.inv(curvature), float)
     level = counted(mode) + 0.5 * len(mode) * LOG_TWO_PI - 0.5 * float(np.linalg.slogdet(curvature)[1])
     if settled and numbers in NODES:
         mode, covariance, level = _quadrature(counted, mode, covariance, level, numbers)
@@ -104,7 +104,7 @@ def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
         gradient, own = _slopes(density, place, steps)
         if not near:
             curvature = _concave(own, density, place, steps)
-        wanted = np.linalg.solve(curvature, gradient)
+        wanted: Array = np.asarray(np.linalg.solve(curvature, gradient), float)
         length = math.sqrt(float(wanted @ curvature @ wanted))
         suited = np.maximum(STEP * np.sqrt(np.diag(np.linalg.inv(curvature))), SMALLEST_STEP)
         fits = bool(np.all(steps < 3.0 * suited) and np.all(steps > suited / 3.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from factorfield.model.choices import (
     checked_counts,
     shown,
 )
+from factorfield.model.face_errors import beside_errors, error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import BlockModel, check_memory
@@ -56,24 +58,26 @@ def block_model(
     points = {**{name: 2 * n for name, n in counts.items()}, **asked}
     basis = Tensor(families)
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
-    representation = Representation.build(parts + coefficient_parts(problem))
+    errors = [error_part(s, problem.domain, chosen) for s in problem.statements if s.error is not None]
+    representation = Representation.build(parts + coefficient_parts(problem) + errors)
     everywhere = int(np.prod([points[name] for name in problem.domain.names]))
     observed = sum(len(s.target) for s in problem.statements if s.points is not None)
     check_memory(representation.size, everywhere * len(problem.equations) + observed)
     sigmas = block_sigmas(problem, sizes)
-    groups = tuple(
+    prior = block_prior(problem, representation, sizes, ansatz)
+    groups = [
         _statement_group(problem, representation, statement, points, sigma)
         for statement, sigma in zip(problem.statements, sigmas, strict=True)
-    )
+    ]
     automatic = tuple(sorted(set(chosen) - set(given))) if ansatz.name == "identity" else ()
     settings = {
         "model": "default", "modes": chosen, "automatic": list(automatic), "collocation": points, "scale": sizes.scale,
         "offset": sizes.shown, "activation": ansatz.name, "sigma": shown(problem, sigmas),
     }  # fmt: skip
     model = BlockModel(
-        problem=problem, representation=representation, prior=block_prior(problem, representation, sizes, ansatz),
-        sigmas=sigmas, modes=chosen, scale=sizes.scale, settings=settings, advice=advice, groups=groups,
-        automatic=automatic, collocation=asked,
+        problem=problem, representation=representation, prior=prior, sigmas=sigmas, modes=chosen, scale=sizes.scale,
+        settings=settings, advice=advice, automatic=automatic, collocation=asked,
+        groups=beside_errors(groups, representation, problem.fields, prior.mean),
     )  # fmt: skip
     check_collocation(model, {name: n for name, n in points.items() if n < counts[name]})
     return model
@@ -92,7 +96,17 @@ def _statement_group(
             for name in problem.domain.names
         }
         where = problem.domain.tensor(axes)
-    return build_group(statement, representation, where, sigma.value, problem.constants)
+    group = build_group(statement, representation, where, sigma.value, problem.constants)
+    return group if statement.error is None else with_error(group, representation)
+
+
+def relinearised(model: BlockModel, weights: Array) -> BlockModel | None:
+    """The same model with its response to errors of starts and walls linearised at a solution, where a next search
+    begins; None for linear models and those that have been."""
+    if model.is_linear or model.errors_at is not None or all(s.error is None for s in model.problem.statements):
+        return None
+    groups = beside_errors(model.groups, model.representation, model.problem.fields, weights)
+    return replace(model, groups=groups, first_weights=weights, errors_at=weights)
 
 
 def check_collocation(model: BlockModel, short: Mapping[str, int]) -> None:

@@ -12,16 +12,18 @@ can hold. So their defaults differ, and are given here in units of what they qua
     | equation             | 1e-3 of its largest term           | 1e-5 of the field per horizon, or rounding   |
     | start (initial)      | 1e-4 of its size                   | 1e-4 of its size                             |
     | wall (boundary)      | 1e-4 of its size                   | 1e-9 of its size: it holds                   |
-    | measurement          | 1e-2 of the field                  | estimated from eight values on, else 1e-2    |
+    | measurement          | estimated from eight values on, else 1e-2 of the field, in both              |
 
 The size of a field is that of its variation about its offset (`field_offsets`), told by conditions or by a first solve
-(sizes.py); that of a term is its largest anywhere in the domain, sources included. A sigma that was given stays.
+(sizes.py); that of a term is its largest anywhere in the domain, sources included. A sigma that was given stays; on
+the face of a start or a wall it is the size of a smooth error (face_errors.py), with which the condition then holds to
+a small share of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -63,6 +65,7 @@ MATTERS = 0.1  # of its equation's largest term: from here the field's own value
 # sigmas
 LABEL_NOISE = 0.01  # default sigma of a measurement, in units of the field's scale
 FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
+BESIDE_ERROR = 0.03  # of the sigma given to a start or a wall: how well the condition with its smooth error holds
 BLOCK_RESIDUAL = 1e-3  # of an equation in one block, in units of its largest term
 WINDOW_RESIDUAL = 1e-5  # of an equation in windows: this share of the field's scale over the horizon
 WALL_NOISE = 1e-9  # of a wall in windows: it holds. Noise that is new at every instant would be no smooth field
@@ -315,15 +318,23 @@ def block_sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
 
 
 def _block_sigma(problem: Problem, statement: Statement, sizes: Sizes) -> Sigma:
+    if statement.face is not None:
+        return _face_sigma(statement, FACE_NOISE * _face_size(problem, statement, sizes))
     if statement.sigma is not None:
         return Sigma(statement.sigma, "given")
     if statement.kind == "observation":
-        return Sigma(LABEL_NOISE * sizes.scale, "default")
-    if statement.kind == "equation":
-        source = _source_size(problem, statement, sizes.offsets)
-        terms = largest([natural_size(statement.relation, problem, sizes.scale), source])
-        return Sigma(BLOCK_RESIDUAL * terms, "default")
-    return Sigma(FACE_NOISE * _face_size(problem, statement, sizes), "default")
+        return Sigma(LABEL_NOISE * sizes.scale, "default", is_open=len(statement.target) >= FEWEST_LABELS)
+    source = _source_size(problem, statement, sizes.offsets)
+    terms = largest([natural_size(statement.relation, problem, sizes.scale), source])
+    return Sigma(BLOCK_RESIDUAL * terms, "default")
+
+
+def _face_sigma(statement: Statement, default: float) -> Sigma:
+    """Of a start or a wall. What is given is the size of its error, a function of its own; beside that it holds."""
+    if statement.sigma is None:
+        return Sigma(default, "default")
+    given = float(np.max(statement.sigma))
+    return Sigma(given if statement.error is None else BESIDE_ERROR * given, "given", given)
 
 
 def _face_size(problem: Problem, statement: Statement, sizes: Sizes) -> float:
@@ -342,12 +353,13 @@ def window_sigmas(
             found.append(_window_residual(problem, statement, sizes, least))
         elif statement.kind == "observation":
             found.append(_label_sigma(problem, statement, sizes, spectra, modes))
-        elif statement.sigma is not None:
-            found.append(Sigma(statement.sigma, "given"))
         else:
             share = FACE_NOISE if TIME in (statement.face or {}) else WALL_NOISE
             rounding = LEAST_RESIDUAL * natural_size(statement.relation, problem, sizes.magnitude)
-            found.append(Sigma(max(share * _face_size(problem, statement, sizes), rounding), "default"))
+            default = max(share * _face_size(problem, statement, sizes), rounding)
+            own = _face_sigma(statement, default)
+            smooth = statement.error is not None and share == WALL_NOISE
+            found.append(replace(own, value=min(default, own.value)) if smooth else own)
     return tuple(found)
 
 
@@ -555,7 +567,7 @@ def _modes_of(problem: Problem, statement: Statement, axis: str) -> int:
     return int(np.flatnonzero(carried > HELD_FUNCTION * carried.max(initial=0.0))[-1]) if carried.max() > 0.0 else 0
 
 
-# -- priors of the weights; coefficients have the prior they were given
+# -- priors of the weights; coefficients have the prior they were given, errors of faces are standard normal
 
 
 def block_prior(problem: Problem, representation: Representation, sizes: Sizes, activation: Activation) -> Diagonal:
@@ -566,7 +578,7 @@ def block_prior(problem: Problem, representation: Representation, sizes: Sizes, 
     for name, form in representation.forms.items():
         for latent in form.latents:
             block = representation.latents[latent].block
-            if name in problem.parameters:
+            if name not in problem.fields:
                 mean[block], variance[block] = coefficient_prior(problem, name)
             else:
                 variance[block] = reach**2
@@ -585,7 +597,7 @@ def window_prior(
     for name, form in representation.forms.items():
         for latent_name in form.latents:
             latent = representation.latents[latent_name]
-            if name in problem.parameters:
+            if name not in problem.fields:
                 mean[latent.block], variance = coefficient_prior(problem, name)
                 sd[latent.block] = np.sqrt(variance)
                 continue

@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 CORNER_REACH = 2.0  # of the spacing that the features can resolve: at most
 CROSSING = 1.3  # polynomials of degree n with a jump over w L at their end follow the rest to exp(-2 n sqrt(w) / this)
 PINNED = 1e-9  # of the jump: sigma of the face at the start
-NOTICED = 30.0  # sigmas of the start: smaller disagreements are within what is said
+NOTICED = 30.0  # default sigmas of the start: smaller disagreements are within what is said
+WITHIN = 3.0  # sigmas that were given to the start and the face: as far as their smooth errors are thought to make up
 
 
 def softened(
@@ -41,6 +42,7 @@ def softened(
     walls = [s for s in problem.statements if s.face is not None and TIME not in s.face and not s.stencil]
     start = problem.domain[TIME].lower
     where = problem.domain.tensor({TIME: [start], **points})
+    stated = {s.name: sigma.stated for s, sigma in zip(problem.statements, sigmas, strict=True) if s.error is not None}
     for index, statement in enumerate(problem.statements):
         if (statement.face or {}).get(TIME) != start or not _is_formula(statement):
             continue
@@ -49,9 +51,10 @@ def softened(
         for wall in walls:
             face = wall.face or {}
             spacing = {a: CORNER_REACH * problem.domain[a].length / families[a].size for a in face}
-            gap = _gap(problem, statement, wall, spacing, where)
+            gap, size = _gap(problem, statement, wall, spacing, where)
             largest = float(np.max(gap))
-            if largest <= NOTICED * own:
+            made_up = WITHIN * np.hypot(stated.get(statement.name, 0.0), stated.get(wall.name, 0.0) / size)
+            if largest <= max(NOTICED * own, made_up):
                 continue
             reach = {axis: _reach(problem, axis, families[axis].size, own / largest) for axis in face}
             away = sum(((where[axis] - at) / reach[axis]) ** 2 for axis, at in face.items())
@@ -61,7 +64,7 @@ def softened(
             jumps.append(_advice(problem, statement, wall, largest, place))
         if np.any(softer):
             value = np.hypot(sigmas[index].value, softer)
-            result[index] = replace(sigmas[index], value=value, noise=sigmas[index].value)
+            result[index] = replace(sigmas[index], value=value, noise=sigmas[index].stated)
     held = []
     for wall, wall_sigma in zip(problem.statements, sigmas, strict=True):
         moving = any(TIME in dict(jet.orders) for jet in wall.relation.jets.values())
@@ -100,14 +103,14 @@ def _advice(problem: Problem, start: Statement, wall: Statement, gap: float, pla
 
 def _gap(
     problem: Problem, start: Statement, wall: Statement, spacing: Mapping[str, float], where: Mapping[str, Array]
-) -> Array:
-    """By how much the start misses a wall's condition at points of the wall, in units of the field; 0 if they are about
-    other fields."""
+) -> tuple[Array, float]:
+    """By how much the start misses a wall's condition at points of the wall, in units of the field, and what of the
+    condition is one such unit; 0 if they are about other fields."""
     (symbol, own), expression = next(iter(start.relation.jets.items())), start.relation.expression
     jets, count = wall.relation.jets, len(where[TIME])
     at = {**where, **{axis: np.full(count, x) for axis, x in (wall.face or {}).items()}}
     if not wall.relation.is_linear or any(jet.field != own.field or TIME in dict(jet.orders) for jet in jets.values()):
-        return np.zeros(count)
+        return np.zeros(count), 1.0
     import sympy
 
     formula = symbol - expression / expression.diff(symbol)
@@ -123,4 +126,5 @@ def _gap(
         np.abs(evaluate_coefficient(x, problem.typical_parameters, at))
         for x in (wall.relation.expression.subs(replaced, simultaneous=True), *sizes)
     )
-    return np.broadcast_to(missed / max(float(np.max(lead)) for lead in leads), (count,))
+    size = max(float(np.max(lead)) for lead in leads)
+    return np.broadcast_to(missed / size, (count,)), size

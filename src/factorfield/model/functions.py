@@ -2,23 +2,24 @@
 
 A function has the prior of a Gaussian process (Matern 5/2 of the stated length, so that two derivatives exist), written
 in its principal components (Karhunen-Loeve): a rotation of Fourier or Chebyshev features whose weights are independent
-and standard normal.
+and standard normal. The errors of starts and walls (face_errors.py) are such functions too.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.model.basis import Tensor, family_for
 from factorfield.model.representation import Form, Representation, coefficient_form
-from factorfield.problem.coefficients import Unknown
+from factorfield.problem.coefficients import DEFAULT_LENGTH, Unknown
 from factorfield.problem.domain import Axis, Domain, Periodic
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 Part = tuple[str, Tensor, Form]
-DEFAULT_LENGTH = 0.25  # of the axis: the default length
 FINEST = 48  # features along an axis at most
 LEFT_OUT = 1e-6  # of the variance: what the principal components may miss
 
@@ -38,31 +39,52 @@ def with_numbers(representation: Representation, problem: Problem) -> Representa
 
 
 def coefficient_prior(problem: Problem, name: str) -> tuple[float, float]:
-    """Mean and variance of a coefficient's weights."""
+    """Mean and variance of the weights of a coefficient, or of an error; a function's are standard normal."""
     return problem.unknowns[name].latent_moments if name in problem.unknowns else (0.0, 1.0)
 
 
 def _function_part(name: str, unknown: Unknown, domain: Domain) -> Part:
     axes = tuple(axis for axis in domain.names if axis in unknown.over)
     mean, variance = unknown.latent_moments
-    families, covariance = {}, np.full((1, 1), variance)
-    for axis in axes:
-        length = unknown.length or DEFAULT_LENGTH * domain[axis].length
-        modes = features_of(unknown, domain[axis])
-        families[axis] = family_for(domain[axis], modes)
-        covariance = np.kron(covariance, _coefficient_covariance(domain[axis], modes, length))
-    values, vectors = np.linalg.eigh(covariance)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    kept = int(np.searchsorted(np.cumsum(values) / values.sum(), 1.0 - LEFT_OUT)) + 1
-    rotation = vectors[:, :kept] * np.sqrt(np.maximum(values[:kept], 0.0))
+    lengths = {axis: unknown.length or DEFAULT_LENGTH * domain[axis].length for axis in axes}
+    counts = {axis: features_of(unknown, domain[axis]) for axis in axes}
     link = "exp" if unknown.positive else "activation"
-    return name, Tensor(families, np.ascontiguousarray(rotation)), Form((name,), axes, link=link, offset=mean)
+    basis = principal_components(domain, lengths, counts, variance, LEFT_OUT)
+    return name, basis, Form((name,), axes, link=link, offset=mean)
+
+
+def principal_components(
+    domain: Domain, lengths: Mapping[str, float], counts: Mapping[str, int], variance: float, left_out: float
+) -> Tensor:
+    """The basis of a process over the axes of `lengths` whose weights are standard normal, the largest ones first.
+
+    As many as leave out less than this share of the variance. On a product of axes they are products too.
+    """
+    values, vectors = np.full(1, variance), np.ones((1, 1))
+    for axis, length in lengths.items():
+        along, directions = np.linalg.eigh(_coefficient_covariance(domain[axis], counts[axis], length))
+        values, vectors = np.kron(values, np.maximum(along, 0.0)), np.kron(vectors, directions)
+        order = np.argsort(-values, kind="stable")
+        values, vectors = values[order], vectors[:, order]
+    kept = int(np.searchsorted(np.cumsum(values) / values.sum(), 1.0 - left_out)) + 1
+    rotation = np.ascontiguousarray(vectors[:, :kept] * np.sqrt(values[:kept]))
+    return Tensor({axis: family_for(domain[axis], counts[axis]) for axis in lengths}, rotation)
 
 
 def features_of(unknown: Unknown, axis: Axis) -> int:
     """Frequencies or degrees along an axis that follow an unknown function."""
-    turns = axis.length / (unknown.length or DEFAULT_LENGTH * axis.length)
+    return features_along(axis, unknown.length or DEFAULT_LENGTH * axis.length)
+
+
+def features_along(axis: Axis, length: float) -> int:
+    """Frequencies or degrees along an axis that follow a function which varies over a length."""
+    turns = axis.length / length
     return int(np.clip(np.ceil((2.0 if isinstance(axis, Periodic) else 4.0) * turns), 6, FINEST))
+
+
+def followed_length(axis: Axis, count: int) -> float:
+    """The shortest length of a function that so many frequencies or degrees follow with its size everywhere."""
+    return (1.0 if isinstance(axis, Periodic) else 2.0) * axis.length / count
 
 
 def _coefficient_covariance(axis: Axis, modes: int, length: float) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,10 @@ class Model:
         """Of one more measurement of each measured field."""
         return observation_noise(self.problem, self.sigmas)
 
+    def with_sigmas(self, sigmas: Sequence[Sigma]) -> Self:
+        settings = {**self.settings, "sigma": shown(self.problem, sigmas)}
+        return replace(self, sigmas=tuple(sigmas), settings=settings)
+
     @cached_property
     def given(self) -> frozenset[str]:
         """Measurements, starts and walls whose sigma the user gave, for Gaussian noise."""
@@ -88,6 +92,7 @@ class BlockModel(Model):
     continuation: str | None = None  # a parameter that grows to its value in several passes
     follows_protocol: bool = False  # the paper's: points and weights that nothing settles are meant
     first_weights: Array | None = None  # where a search begins, instead of the prior mean
+    errors_at: Array | None = None  # where the response to errors of faces is linearised, instead of the prior mean
 
     @property
     def is_linear(self) -> bool:
@@ -101,6 +106,12 @@ class BlockModel(Model):
         """log p(weights) + log p(all factors | weights), constants included."""
         prior = float(np.sum(self.prior.log_density(weights)))
         return prior + sum(group.log_likelihood(weights) for group in self.groups)
+
+    def with_sigmas(self, sigmas: Sequence[Sigma]) -> BlockModel:
+        """Other sigmas, of the statements and of their factors."""
+        values = {s.name: sigma.value for s, sigma in zip(self.problem.statements, sigmas, strict=True)}
+        groups = tuple(replace(g, sigma=np.broadcast_to(values[g.name], g.target.shape)) for g in self.groups)
+        return replace(super().with_sigmas(sigmas), groups=groups)
 
     def with_parameters(self, **values: float) -> BlockModel:
         """The same model with other constants; only for constants that no functional's rows depend on."""
@@ -150,7 +161,6 @@ class Traits:
     steady_windows: bool  # waves keep their size: windows need not become longer
     has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
     starts_by_formula: bool  # not by labels
-    has_noisy_walls: bool  # did the user give a wall a sigma of its own?
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +225,9 @@ class WindowModel(Model):
 
     @cached_property
     def field_states(self) -> int:
-        """Entries of the state that belong to fields; coefficients follow them."""
-        fields = {unit for name in self.problem.fields for unit in self.representation.forms[name].latents}
-        others = [latent for name, latent in self.representation.latents.items() if name not in fields]
+        """Entries of the state that belong to fields; coefficients and errors of walls follow them."""
+        forms, latents = self.representation.forms, self.representation.latents
+        others = [latents[form.latents[0]] for name, form in forms.items() if name not in self.problem.fields]
         return len(self.layout[0]) - sum(latent.basis.size for latent in others)
 
     @property
@@ -246,10 +256,6 @@ class WindowModel(Model):
         traits = replace(self.traits, has_later_data=True)
         closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
         return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
-
-    def with_sigmas(self, sigmas: Sequence[Sigma]) -> WindowModel:
-        settings = {**self.settings, "sigma": shown(self.problem, sigmas)}
-        return replace(self, sigmas=tuple(sigmas), settings=settings)
 
 
 def is_standing(statement: Statement) -> bool:

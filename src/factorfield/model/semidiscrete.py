@@ -1,9 +1,9 @@
 """A linear equation without explicit time, in space only: sum_k S_k d^k u / dt^k + Sc c = r +- 1.
 
 u are the fields' coefficients in space and c those of unknown functions; walls are rows among the others. Its rows in a
-window are Kronecker products of features in time with S_k. Where no row of S_k links two sets of coefficients - waves of
-an equation with constant coefficients, even and odd functions between equal walls - each set is a component of its own,
-with far fewer weights than the whole.
+window are Kronecker products of features in time with S_k. Where no row of S_k links two sets of coefficients - waves
+of an equation with constant coefficients, even and odd functions between equal walls - each set is a component of its
+own, with far fewer weights than the whole.
 """
 
 from __future__ import annotations
@@ -64,10 +64,9 @@ class Semidiscrete:
             field, place = np.divmod(each.columns, across)
             weights = (starts[field] + place)[None, :] + across * np.arange(family.size)[:, None]
             rows = sum(np.kron(t, s) for t, s in zip(in_time, each.orders, strict=True))
-            ones = np.ones((len(instants), 1))
-            both = np.column_stack([rows, np.kron(ones, each.steady)])
             steady = steady_at + np.arange(each.steady.shape[1])
-            yield np.concatenate([weights.ravel(), steady]), both, np.kron(ones[:, 0], each.level)
+            both: Array = np.column_stack([rows, np.tile(each.steady, (len(instants), 1))])
+            yield np.concatenate([weights.ravel(), steady]), both, np.tile(each.level, len(instants))
 
 
 def semidiscrete(model: WindowModel, factors: WindowFactors) -> Semidiscrete | None:
@@ -147,7 +146,7 @@ def _links(orders: Sequence[Array]) -> Array:
 def _reduced(
     orders: Sequence[Array], steady: Array, level: Array, chosen: Sequence[Indices]
 ) -> list[tuple[list[Array], Array, Array]] | None:
-    """The rows turned so that each belongs to one set of columns, as few as there are; None if dependent ones disagree."""
+    """The rows turned so that each belongs to one set of columns; None where rows that say the same disagree."""
     found, left = [], level.copy()
     for columns in chosen:
         own = [each[:, columns] for each in orders]

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from factorfield.model.basis import Tensor
+from factorfield.model.face_errors import error_basis, with_error, without_error
 from factorfield.model.factors import FactorGroup, build_group, chosen_group
 from factorfield.model.folding import MANY, folded
 from factorfield.model.grid import grid_group
@@ -34,6 +36,7 @@ class WindowFactors:
         self._standing: dict[tuple[int, float], FactorGroup] = {}
         self._ends: dict[float, Array] = {}
         self._lengths: dict[str, float] = {}
+        self._errors: dict[str, Tensor] = {}
 
     def representation(self, lower: float, upper: float) -> Representation:
         return window_representation(self.model.representation, lower, upper)
@@ -95,7 +98,8 @@ class WindowFactors:
             axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
             where = problem.domain.tensor({**self.model.space.points, **axes})
             sigma_there = 1.0 if statement.sigma is None else statement.sigma
-            groups.append(build_group(statement, representation, where, sigma_there, self.model.constants))
+            group = build_group(statement, representation, where, sigma_there, self.model.constants)
+            groups.append(group if statement.error is None else with_error(group, representation))
         return groups
 
     def _gridded(self, number: int, lower: float, upper: float) -> FactorGroup:
@@ -112,7 +116,15 @@ class WindowFactors:
         if statement.name in space.projections:
             through = space.projections[statement.name]
             return grid_group(statement, representation, axes, where, sigma, constants, through)
-        return build_group(statement, representation, where, sigma, constants)
+        group = build_group(statement, representation, where, sigma, constants)
+        if statement.error is None:
+            return group
+        return with_error(group, representation) if is_standing(statement) else self._error_summed_out(group)
+
+    def _error_summed_out(self, group: FactorGroup) -> FactorGroup:
+        if group.name not in self._errors:
+            self._errors[group.name] = error_basis(group.statement, self.model.problem.domain, self.model.modes)
+        return without_error(group, self._errors[group.name])
 
     def instants(self, statement: Statement, lower: float, upper: float) -> Array:
         """When an equation or a wall is asked to hold in a window: as often as it has polynomials to settle.

@@ -26,6 +26,7 @@ from factorfield.model.choices import (
     window_sigmas,
 )
 from factorfield.model.corners import softened
+from factorfield.model.face_errors import error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
@@ -74,7 +75,7 @@ def window_model(
     degree = degree or _degree(problem, families, ansatz, bool(numbers))
     intervals = {name: n for name, n in counts.items() if isinstance(problem.domain[name], Interval)}
     check_orders(problem.statements, {**intervals, TIME: degree})
-    representation = _representation(problem, families, degree, ansatz, numbers)
+    representation = _representation(problem, families, counts, (degree, ansatz), numbers)
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     points = _points(problem, families, relations)
     _check_memory(problem, representation, relations, points)
@@ -168,14 +169,22 @@ def _start_spectrum(problem: Problem, traits: Traits, scale: float, fastest: flo
 
 
 def _representation(
-    problem: Problem, families: Mapping[str, Family], degree: int, activation: Activation, held: Collection[str]
-) -> Representation:
-    horizon, parts = problem.domain[TIME], []
+    problem: Problem, families: Mapping[str, Family], modes: Mapping[str, int], ansatz: tuple[int, Activation],
+    held: Collection[str],
+) -> Representation:  # fmt: skip
+    (degree, activation), horizon, parts = ansatz, problem.domain[TIME], []
     for name in problem.fields:
         window = Departure(degree, horizon.lower, horizon.upper, _time_order(problem, name))
         basis = Tensor({TIME: window, **families})
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
-    return Representation.build(parts + [part for part in coefficient_parts(problem) if part[0] not in held])
+    parts += [part for part in coefficient_parts(problem) if part[0] not in held]
+    parts += [error_part(wall, problem.domain, modes) for wall in _noisy_walls(problem)]
+    return Representation.build(parts)
+
+
+def _noisy_walls(problem: Problem) -> list[Statement]:
+    """Walls whose error is part of the state."""
+    return [s for s in problem.statements if s.error is not None and is_standing(s)]
 
 
 def _time_order(problem: Problem, name: str) -> int:
@@ -241,7 +250,8 @@ def _traits(
             "the other sign of the highest derivative, fewer modes=, or a shorter horizon",
         )  # fmt: skip
     autonomous = not any(TIME in s.relation.coordinates for s in statements)
-    autonomous = autonomous and not any(TIME in unknown.over for unknown in problem.functions.values())
+    moving = any(TIME in unknown.over for unknown in problem.functions.values()) or bool(_noisy_walls(problem))
+    autonomous = autonomous and not moving
     decays = bool(np.any(rates.real * horizon.length < -1.0))
     unknown = bool((problem.unknowns and not held) or problem.functions)
     return Traits(
@@ -252,7 +262,6 @@ def _traits(
             (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
             for s in statements
         ),
-        has_noisy_walls=any(s.face is not None and is_standing(s) and s.sigma is not None for s in statements),
     )  # fmt: skip
 
 

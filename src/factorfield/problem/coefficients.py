@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 PADDING = 6  # values of the next period on either side of a periodic table: a spline hardly depends on farther ones
+DEFAULT_LENGTH = 0.25  # of an axis: over which an unknown function, or the error of a condition, goes together
 END_SLACK = 1e-9  # of the axis: a table may miss its ends by rounding
 
 

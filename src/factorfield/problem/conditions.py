@@ -21,10 +21,16 @@ class Equation:
 
 @dataclass(frozen=True)
 class Initial:
-    """A relation at the start of time, such as "u = cos(pi*x)" or "u_t = 0"."""
+    """A relation at the start of time, such as "u = cos(pi*x)" or "u_t = 0".
+
+    sigma   how far it may be off at any point; None: it holds as well as the method can make it
+    length  the distance over which it is off together: a number, or one per axis, {"x": 0.2}; None: a quarter of each
+            axis
+    """
 
     text: str
     sigma: float | None = None
+    length: float | Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,14 @@ class Boundary:
     """A relation on a face of the domain, such as Boundary("u_x = 0", at={"x": 0}).
 
     Two places ask for equal values at both: Boundary("u", at={"x": (0, 1)}) and Boundary("u_x", at={"x": (0, 1)}) make
-    a field periodic.
+    a field periodic. `sigma` and `length` are those of ff.Initial, `length` along the face: {"t": 2.0} for a wall that
+    drifts.
     """
 
     text: str
     at: Mapping[str, float | tuple[float, float]]
     sigma: float | None = None
+    length: float | Mapping[str, float] | None = None
 
 
 class Observations:

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import AdviceWarning, expected
-from factorfield.problem.coefficients import Table, Unknown
+from factorfield.problem.coefficients import DEFAULT_LENGTH, Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
 from factorfield.problem.consistency import check_contradictions, check_counts
 from factorfield.problem.domain import TIME, Axis, Domain
 from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, parse_sides
 from factorfield.problem.relation import Relation, find_fields, parse_relation
-from factorfield.problem.statement import GivenSigma, Statement
+from factorfield.problem.statement import Error, GivenSigma, Statement
 from factorfield.problem.stencil import average, difference
 from factorfield.problem.units import checked_units, units_of_truth
 
@@ -167,8 +167,10 @@ class Problem:
             if TIME not in self.domain:
                 raise expected("a time axis 't' for ff.Initial", f"axes {', '.join(self.domain.names)}", "ff.Boundary")
             name = _numbered(f"initial: {condition.text}", names)
+            face = {TIME: self.domain[TIME].lower}
             relation, sigma = self._on_face(condition, name)
-            return Statement(name, "initial", relation, face={TIME: self.domain[TIME].lower}, sigma=sigma)
+            error = self._error(condition, face, name, names.total())
+            return Statement(name, "initial", relation, face=face, sigma=sigma, error=error)
         return self._boundary_statement(condition, names)
 
     def _boundary_statement(self, condition: Boundary, names: Counter[str]) -> Statement:
@@ -184,13 +186,22 @@ class Problem:
         name = _numbered(f"boundary {places}: {condition.text}", names)
         relation, sigma = self._on_face(condition, name)
         stencil = () if pair is None else difference(*pair)
-        return Statement(name, "boundary", relation, face=face, sigma=sigma, stencil=stencil)
+        error = self._error(condition, face, name, names.total())
+        return Statement(name, "boundary", relation, face=face, sigma=sigma, stencil=stencil, error=error)
 
     def _on_face(self, condition: Initial | Boundary, name: str) -> tuple[Relation, GivenSigma]:
         relation = self.relation(condition.text)
         if not relation.jets:
             raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
         return relation, _checked_sigma(condition.sigma, 1, name)
+
+    def _error(self, condition: Initial | Boundary, face: Mapping[str, float], name: str, number: int) -> Error | None:
+        """How a condition with a sigma is off along its face; on a point there is one number, and nothing to share."""
+        free = {axis: where for axis, where in self.domain.items() if axis not in face}
+        lengths = _checked_lengths(condition.length, free, name)
+        if condition.length is not None and condition.sigma is None:
+            raise expected(f"sigma beside length= of {name}", "none", "sigma=0.1")
+        return Error(f"_error{number}", lengths) if lengths and condition.sigma is not None else None
 
     def _observation_statement(self, condition: Observations, names: Counter[str]) -> Statement:
         column = _observed_field(condition, self.domain) or "value"
@@ -307,6 +318,22 @@ def _checked_sigma(sigma: object, count: int, what: str) -> GivenSigma:
         remedy = "sigma.ravel()" if values.size == count else "one number"
         raise expected(f"one sigma, or {count}, for {what}", f"shape {values.shape}", remedy)
     return values
+
+
+def _checked_lengths(length: object, free: Mapping[str, Axis], what: str) -> dict[str, float]:
+    """Per axis of a face: the distance over which a condition on it is off together."""
+    lengths = {axis: DEFAULT_LENGTH * where.length for axis, where in free.items()}
+    given = length if isinstance(length, Mapping) else {} if length is None else dict.fromkeys(free, length)
+    if not free and length is not None:
+        raise expected(f"no length= of {what}, which speaks of one point", length, "leaving it out")
+    for axis, value in given.items():
+        if axis not in free:
+            raise expected(f"length= of {what} along {', '.join(free)}", axis, f"length={{'{next(iter(free))}': 0.2}}")
+        number = _numbers(value, f"length of {what}")
+        if number.ndim != 0 or number <= 0.0:
+            raise expected(f"length > 0 for {what}", value, f"length={0.25 * free[axis].length:g}")
+        lengths[axis] = float(number)
+    return lengths
 
 
 def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:

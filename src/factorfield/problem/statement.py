@@ -18,12 +18,20 @@ Kind = Literal["equation", "initial", "boundary", "observation"]
 GivenSigma = float | Array | None
 
 
+@dataclass(frozen=True)
+class Error:
+    """Of a start or a wall whose sigma was given: a smooth random function over its face, of that size everywhere."""
+
+    name: str  # of its weights; no field or parameter can have it
+    lengths: Mapping[str, float]  # per axis of the face: the distance over which it goes together
+
+
 @dataclass(frozen=True, eq=False)
 class Statement:
     """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere.
 
     With a `stencil` it is not the relation at a point but a weighted sum of it at points around (stencil.py).
-    Its name is unique in its problem.
+    Its name is unique in its problem. With an `error`, sigma is the standard deviation of that function.
     """
 
     name: str
@@ -35,6 +43,7 @@ class Statement:
     sigma: GivenSigma = None
     noise: Noise | None = None  # None: Gaussian
     stencil: Stencil = ()
+    error: Error | None = None
 
     @property
     def is_direct(self) -> bool:

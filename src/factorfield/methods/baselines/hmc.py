@@ -160,7 +160,7 @@ def maximum(model: BlockModel) -> GaussianPosterior:
     tops = [Laplace().run(model).posterior]
     if model.continuation is not None:
         start = MeanField().run(model).posterior.weight_mean
-        tops.append(Laplace().run(replace(model, start=start)).posterior)
+        tops.append(Laplace().run(replace(model, first_weights=start)).posterior)
     best = max(tops, key=lambda top: model.log_joint(top.weight_mean))
     assert isinstance(best, GaussianPosterior)
     return best

@@ -12,6 +12,7 @@ from factorfield.methods.advice import (
     UNFOLLOWED,
     contradictions,
     details_lost,
+    error_misfits,
     free_directions,
     unconstrained,
     unfollowed,
@@ -63,7 +64,8 @@ def _unresolved(model: WindowModel, windows: int, mean: Callable[[int], Array]) 
 
 def _contradictions(solver: WindowSolver, path: Path) -> Iterator[Advice]:
     """Chi-square of each condition at the posterior mean: against chance where its sigma was given, else by far."""
-    model, given, found = solver.model, solver.model.given, chi_squares(solver, path)
+    model, given = solver.model, solver.model.given
+    found = chi_squares(solver, path) | error_misfits(model, solver.in_order(path.smoothed(0).mean))
     yield from contradictions({name: entry for name, entry in found.items() if name in given})
     held = {statement.name for statement in model.held_at_start}
     exempt = given | held | {s.name for s in model.problem.statements if s.noise is not None}

@@ -6,7 +6,7 @@ equation the result is that of one joint solve over all windows. Nonlinear facto
 by window on the way forward (solver.py), then - if there are later data - along the smoothed path.
 
 Around that, in this order: several starts, a profile search where unknown coefficients got lost (profile.py); and, as
-`refine`, more modes (modes.py) and better noise levels (noise.py).
+`refine`, more modes (modes.py) and better noise levels (methods/noise.py).
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from factorfield.messages.gaussian import Message
 from factorfield.methods import taken
 from factorfield.methods.chain.advice import advice_about
 from factorfield.methods.chain.modes import grown
-from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
-from factorfield.methods.chain.noise import next_sigmas
 from factorfield.methods.chain.passes import (
     Beliefs,
     Path,
@@ -38,8 +36,10 @@ from factorfield.methods.chain.passes import (
     smooth,
 )  # fmt: skip
 from factorfield.methods.chain.profile import is_lost, profile_search
+from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.marginal import MARGINAL, UNSETTLED
+from factorfield.methods.noise import next_sigmas, of_windows
 from factorfield.methods.starts import best_of, ends_of, start_values
 from factorfield.model.functions import with_numbers
 from factorfield.model.model import Model, WindowModel
@@ -89,8 +89,7 @@ class Search:
         """Computes the log evidence, when it is asked for."""
         if self.searched is None:
             return partial(log_evidence, self.solver, self.path)
-        level = self.searched.marginal.level
-        return lambda: level
+        return partial(float, self.searched.marginal.level)
 
     @property
     def merit(self) -> float:
@@ -147,7 +146,7 @@ class Chain:
         posterior = solution.posterior
         assert isinstance(posterior, ChainPosterior)
         is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
-        sigmas = next_sigmas(windows, posterior) if is_open else None
+        sigmas = next_sigmas(windows, of_windows(windows, posterior)) if is_open else None
         if not (solution.unresolved or sigmas):
             return None
         if isinstance(posterior.starts, StoredBeliefs):
@@ -193,8 +192,8 @@ class Chain:
         return found
 
     def _on_marginal(self, model: WindowModel, progress: Progress | None) -> Search:
-        """Numbers and spectrum from the marginal likelihood, then windows at its mean: chosen anew there if they may be,
-        and where they changed, the search goes on with those."""
+        """Numbers and spectrum from the marginal likelihood, then windows at its mean: chosen anew if they may be, and
+        where they changed, the search goes on with those."""
         begin = position(model.coordinates, model.start)
         while True:
             solver = WindowSolver(model.at(begin), self.iterations)
@@ -255,8 +254,8 @@ class Chain:
             with threads.suited_to(model.size):
                 if model.coordinates:
                     near = latents(model.coordinates, search.searched.marginal.mean) if search.searched else {}
-                    again = self._on_marginal(replace(enlarged.model, start=near), None)
-                    return self._solution(again, time.perf_counter() - begin)
+                    found = self._on_marginal(replace(enlarged.model, start=near), None)
+                    return self._solution(found, time.perf_counter() - begin)
                 edges = enlarged.model.edges or ()
                 again = filter_between(enlarged, edges, [], False, (model, path))
                 return self._solution(self._smoothed(enlarged, again, None), time.perf_counter() - begin)

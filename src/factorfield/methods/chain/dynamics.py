@@ -89,7 +89,7 @@ class Dynamics:
         across = width // len(self.places)
         tables = [rows[:, place].reshape(len(rows), count + 1, across) for place in self.places]
         table = np.concatenate(tables, axis=2)
-        inside = np.linalg.solve(values.T, table[:, 1:].transpose(1, 0, 2).reshape(count, -1))
+        inside: Array = np.asarray(np.linalg.solve(values.T, table[:, 1:].transpose(1, 0, 2).reshape(count, -1)))
         at_start = np.column_stack([table[:, 0], rows[:, width * (count + 1) :]])
         return inside.reshape(count, len(rows), width).transpose(1, 0, 2), at_start
 
@@ -115,7 +115,8 @@ class Dynamics:
         if length not in self._inverse:
             diagonal = np.diag(radau_window(self.degree)[2][0])[:, None, None] / length
             self._inverse[length] = [
-                np.linalg.inv(diagonal * self.rates[block].T + self.values[block].T) for block in self.blocks
+                np.asarray(np.linalg.inv(diagonal * self.rates[block].T + self.values[block].T), complex)
+                for block in self.blocks
             ]
         return self._inverse[length]
 

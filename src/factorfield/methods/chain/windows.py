@@ -32,11 +32,7 @@ LONGER_AFTER = 4  # windows after which a longer one is tried although the error
 MOVED = 0.1  # standard deviations by which an equation alone may move the state where it starts
 CLAIMED = 0.3  # of a standard deviation: what it may claim to know about it
 SPREAD_SHARE = 1e-3  # of the largest std: what the last two polynomials may hold of it
-# the same share where the std comes from default sigmas of formulas or from noisy walls, which is no real uncertainty
-NOMINAL = 1.0
-# of the largest std: what the mean may leave to the last polynomials where walls are noisy, because wall noise is
-# independent at every instant and so not smooth
-ROUGH = 0.3
+NOMINAL = 1.0  # the same share where the std comes from default sigmas of formulas, which is no real uncertainty
 
 
 class WindowControl:
@@ -137,10 +133,9 @@ def truncation_error(model: WindowModel, tolerance: float, window: Window) -> fl
     spread = np.sqrt(np.sum((window.link.slope @ window.start.root) ** 2, axis=1))
     known = window.start.std[: model.field_states]  # coefficients have other units
     largest = max(spread.max(initial=0.0), known.max(initial=0.0))
-    nominal = (traits.starts_by_formula and not traits.has_later_data) or traits.has_noisy_walls
+    nominal = traits.starts_by_formula and not traits.has_later_data
     of_spread = float(spread[inner].max(initial=0.0)) / max((NOMINAL if nominal else SPREAD_SHARE) * largest, allowed)
-    smooth = max(allowed, ROUGH * largest) if traits.has_noisy_walls else allowed
-    of_mean = float(np.abs(window.weights[last]).max(initial=0.0)) / smooth
+    of_mean = float(np.abs(window.weights[last]).max(initial=0.0)) / allowed
     worst = max(of_mean, of_spread)
     return worst if np.isfinite(worst) else np.inf
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -27,7 +27,14 @@ from factorfield import threads
 from factorfield.errors import Advice, expected
 from factorfield.messages.gaussian import Dense, Diagonal, LowRank, Message
 from factorfield.methods import taken
-from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
+from factorfield.methods.advice import (
+    UNFOLLOWED,
+    contradictions,
+    error_misfits,
+    free_directions,
+    unconstrained,
+    unfollowed,
+)
 from factorfield.methods.continuation import stages
 from factorfield.methods.joint.belief import (
     Gaussian,
@@ -49,8 +56,9 @@ from factorfield.methods.joint.belief import (
 from factorfield.methods.joint.modes import lost_details, richer
 from factorfield.methods.joint.searched import is_linear_given_numbers, search_numbers
 from factorfield.methods.marginal import MARGINAL, UNSETTLED
+from factorfield.methods.noise import next_sigmas, of_block
 from factorfield.methods.starts import HELD, best_of, ends_of, start_values
-from factorfield.model.block import block_model
+from factorfield.model.block import block_model, relinearised
 from factorfield.model.factors import FactorGroup
 from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
@@ -107,7 +115,7 @@ class Joint:
     tolerance      stop when a step promises to gain less than this in log joint or free energy (nats)
     continuation   a parameter that grows to its value in four passes, None: the model's choice, "": none
     starts         so many searches from unknowns spread over their prior; the most probable end is kept
-    adapt          may modes grow that were chosen automatically?
+    adapt          may modes grow that were chosen automatically, and noise levels be estimated?
 
     A search begins at the prior mean, or at the model's `first_weights`.
     """
@@ -139,8 +147,15 @@ class Joint:
             return self._run_several(block, progress) if several else self._run(block, progress)
 
     def refine(self, model: Model, solution: Solution) -> BlockModel | None:
-        """The same problem with more modes along the axes that need them; None where none do."""
-        return richer(taken(solution.model, BlockModel, self.name), solution)
+        """The next model: more modes along the axes that need them, else a better response to errors of walls, else
+        better noise levels; None: none of these."""
+        block, posterior = taken(solution.model, BlockModel, self.name), solution.posterior
+        assert isinstance(posterior, GaussianPosterior)
+        better = richer(block, solution) or relinearised(block, posterior.weight_mean)
+        if better is not None:
+            return better
+        sigmas = next_sigmas(block, of_block(block, posterior))
+        return None if sigmas is None else block.with_sigmas(sigmas)
 
     def _run_several(self, model: BlockModel, progress: Progress | None) -> Solution:
         by_numbers = is_linear_given_numbers(model)
@@ -171,13 +186,13 @@ class Joint:
 
     def _run(self, model: BlockModel, progress: Progress | None) -> Solution:
         begin = time.perf_counter()
-        trace, evidence = Trace(), None
+        trace = Trace()
+        evidence: Callable[[], float | None]
         if is_linear_given_numbers(model):
             found, posterior = search_numbers(model, progress)
             trace.evaluations, path = found.evaluations, PATHS[Message]
             status = Status("converged", MARGINAL) if found.settled else Status("max-iterations", UNSETTLED)
-            level = found.level
-            evidence = lambda: level  # noqa: E731
+            evidence = partial(float, found.level)
         else:
             belief, status = self._found(model, trace, progress)
             mean = model.prior.mean + model.prior.std * belief.mean
@@ -355,9 +370,9 @@ def _better(
 
 
 def field_weights(model: BlockModel) -> Indices:
-    """Weights of the fields: all but those of unknown coefficients."""
+    """Weights of the fields: all but those of unknown coefficients and of the errors of starts and walls."""
     own = np.ones(model.size, bool)
-    for name in (*model.problem.unknowns, *model.problem.functions):
+    for name in model.representation.forms.keys() - model.problem.fields:
         own[model.representation.latents[name].block] = False
     return np.flatnonzero(own)
 
@@ -381,12 +396,12 @@ def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Ad
     if model.follows_protocol:
         return
     ratio = (posterior.weight_std / model.prior.std) ** 2
-    for name in (*model.problem.unknowns, *model.problem.functions):
+    for name in model.representation.forms.keys() - model.problem.fields:
         ratio[model.representation.latents[name].block] = 0.0
     if ratio.sum() >= 0.5:
         yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are")
     yield from unconstrained(model.problem, posterior)
-    found: dict[str, tuple[float, int]] = {}
+    found = error_misfits(model, posterior.mean)
     for group in (group for group in model.groups if group.statement.noise is None):
         misfit = group.misfit(posterior.mean)
         total = float(misfit @ misfit)

@@ -51,8 +51,8 @@ def search_numbers(model: BlockModel, progress: Progress | None) -> tuple[Margin
         step = spread[index] * np.eye(len(coordinates))[index]
         ahead, behind = (_given(model, latents(coordinates, place)) for place in (found.mean + step, found.mean - step))
         slopes.append((ahead.mean - behind.mean) / (2.0 * spread[index] * each.std))
-    mean, root = of_numbers(coordinates, found)
-    return found, _assembled(model, _given(model, latents(coordinates, found.mean)), np.column_stack(slopes), mean, root)
+    given = _given(model, latents(coordinates, found.mean))
+    return found, _assembled(model, given, np.column_stack(slopes), *of_numbers(coordinates, found))
 
 
 def conditional_evidence(model: BlockModel, numbers: dict[str, float]) -> float:
