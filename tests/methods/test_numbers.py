@@ -68,13 +68,20 @@ def dense_chain(model: WindowModel) -> float:
         rows, gaps, logs = [], [], 0.0
         for index, (lower, upper) in enumerate(edges):
             own = solver.factors.own(lower, upper, index == 0)
-            own = [*solver.factors.standing(lower, upper), *(g for g in own if measured or g.statement.kind != "observation")]
+            own = [
+                *solver.factors.standing(lower, upper),
+                *(g for g in own if measured or g.statement.kind != "observation"),
+            ]
             part, target = whitened_rows(own, np.zeros(size))
             wide = np.zeros((len(part), size * len(edges)))
             wide[:, index * size : (index + 1) * size] = part
             rows.append(wide)
             gaps.append(target)
-            logs += sum(float(np.sum(np.log(g.sigma))) + 0.5 * g.count * np.log(2 * np.pi) for g in own if g.statement.kind == "observation")
+            logs += sum(
+                float(np.sum(np.log(g.sigma))) + 0.5 * g.count * np.log(2 * np.pi)
+                for g in own
+                if g.statement.kind == "observation"
+            )
             inside = np.zeros((len(solver.inner), size * len(edges)))
             inside[np.arange(len(solver.inner)), index * size + solver.inner] = 1.0 / solver.inner_std
             rows.append(inside)
@@ -204,7 +211,13 @@ def test_rewriting_moves_neither_the_number_nor_the_evidence(text: str, options:
 
 @pytest.mark.parametrize(
     ("change", "pace"),
-    [({"offset": 290.0}, 1.0), ({"scale": 1e4}, 1.0), ({"flip": True}, 1.0), ({"late": 50.0}, 1.0), ({"pace": 3600.0}, 3600.0)],
+    [
+        ({"offset": 290.0}, 1.0),
+        ({"scale": 1e4}, 1.0),
+        ({"flip": True}, 1.0),
+        ({"late": 50.0}, 1.0),
+        ({"pace": 3600.0}, 3600.0),
+    ],
     ids=["offset", "units of the field", "flipped", "later", "units of time"],
 )
 def test_units_origin_and_direction_do_not_move_the_number(change: dict[str, Any], pace: float) -> None:
@@ -226,7 +239,9 @@ def test_the_fields_std_includes_the_coefficients() -> None:
     weights = weights / weights.sum()
     fields = [
         ff.solve(
-            problem.replace(parameters={"D": math.exp(mean + sd * node)}), modes={"x": 3}, windows=list(model.edges or ())
+            problem.replace(parameters={"D": math.exp(mean + sd * node)}),
+            modes={"x": 3},
+            windows=list(model.edges or ()),
         ).predict(**GRID)
         for node in nodes
     ]
