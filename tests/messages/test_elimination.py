@@ -8,8 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from factorfield.messages.elimination import InteriorNoise, NoiseBlock, assembled, components, eliminate, segment
-from factorfield.messages.gaussian import Message
+from factorfield.messages.elimination import (
+    InteriorNoise,
+    NoiseBlock,
+    Segment,
+    assembled,
+    components,
+    conditioned,
+    eliminate,
+    segment,
+)
+from factorfield.messages.gaussian import Belief, Message
 
 seeds = st.integers(0, 10_000)
 
@@ -133,3 +142,56 @@ def test_interior_noise_is_a_matrix_of_blocks(directions: int) -> None:
     assert_allclose(matrix[np.ix_([0, 2, 3], [0, 2, 3])], root @ (np.eye(3) - ways @ ways.T), atol=1e-14)
     vector = rng.standard_normal(5)
     assert_allclose(noise @ vector, matrix @ vector, atol=1e-14)
+
+
+# -- further factors for a window that is known
+
+
+def same_window(ours: Segment, theirs: Segment) -> None:
+    """Conditional moments of inner weights and end, and the message with its level at a few states."""
+    for name in ("slope", "offset", "transition", "shift"):
+        wanted = getattr(theirs, name)
+        assert_allclose(getattr(ours, name), wanted, atol=1e-7 * (1.0 + np.abs(wanted).max()), err_msg=name)
+    covariances = []
+    for link in (ours, theirs):
+        interior = link.interior.dense()
+        at_end = np.column_stack([0.0 * interior[:2], link.noise_root])
+        both = np.vstack([np.column_stack([interior, link.end_noise]), at_end])
+        covariances.append(both @ both.T)
+    assert_allclose(*covariances, atol=1e-8 * np.abs(covariances[1]).max())
+    likely = Belief(np.zeros(2), np.eye(2)) * theirs.message
+    for place in np.random.default_rng(0).standard_normal((4, 2)):
+        state = likely.mean + likely.root @ place
+        values = [m.level - 0.5 * np.sum((m.rows @ state - m.target) ** 2) for m in (ours.message, theirs.message)]
+        assert values[0] == pytest.approx(values[1], rel=1e-8, abs=1e-8)
+
+
+@given(seeds, st.integers(0, 9), st.integers(1, 6))
+@settings(deadline=None)
+def test_a_window_given_further_factors_is_the_window_of_all_factors(seed: int, count: int, further: int) -> None:
+    rng = np.random.default_rng(seed)
+    inner, state, prior_std, end = interface(rng)
+    rows, target = rng.standard_normal((count + further, 7)), rng.standard_normal(count + further)
+    # one block, whatever links the rows have
+    known = assembled(
+        [(np.arange(5), np.arange(2), rows[:count][:, np.concatenate([inner, state])], target[:count])],
+        Message.nothing(2), inner, state, prior_std, end,
+    )  # fmt: skip
+    found = conditioned(known, rows[count:][:, inner], rows[count:][:, state], target[count:])
+    assert found is not None
+    same_window(found, segment(rows, target, inner, state, prior_std, end))
+
+
+@pytest.mark.parametrize("sigma", [1.0, 1e-7])
+def test_factors_that_feel_the_noise_inside_several_blocks_are_left_to_the_whole(sigma: float) -> None:
+    """They would link the blocks; without such noise they move only what the end sees, and the way to it."""
+    rng = np.random.default_rng(2)
+    inner, state, rows, target, prior_std, end = separated(rng)
+    rows, target = rows / sigma, target / sigma
+    known = segment(rows, target, inner, state, prior_std, end)
+    more, aim = rng.standard_normal((3, 8)), rng.standard_normal(3)
+    found = conditioned(known, more[:, inner], more[:, state], aim)
+    assert len(known.interior.parts) == 2 and (found is None) == (sigma == 1.0)
+    if found is not None:
+        whole = segment(np.vstack([rows, more]), np.concatenate([target, aim]), inner, state, prior_std, end)
+        same_window(found, whole)

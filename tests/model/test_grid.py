@@ -17,7 +17,13 @@ PROBLEMS = {
     "linear": ff.Problem("u_t + 0.5*u_x = 0.1*u_xx + sin(2*pi*x)", {"x": PERIODIC, "t": TIME}),
     "varying coefficient": ff.Problem("u_t + (2 + x)*u_x = t*u", {"x": PERIODIC, "t": TIME}),
     "nonlinear": ff.Problem("u_t + u*u_x = 0.1*u_xx - u**3", {"x": LINE, "t": TIME}),
-    "unknown number": ff.Problem("u_t = k*u_xx", {"x": LINE, "t": TIME}, {"k": ff.Unknown(0.5, 0.1, positive=True)}),
+    "number that is held": ff.Problem("u_t = k*u_xx", {"x": LINE, "t": TIME}, {"k": ff.Unknown(0.5, 0.1)}),
+    "number that is a weight": ff.Problem(
+        "u_t + u*u_x = k*u_xx",
+        {"x": LINE, "t": TIME},
+        {"k": ff.Unknown(0.5, 0.1, positive=True)},
+        [ff.Initial("u = x")],
+    ),
     "unknown function": ff.Problem("u_t = k*u_xx", {"x": LINE, "t": TIME}, {"k": ff.Unknown(0.5, 0.1, over="x")}),
     "two axes": ff.Problem("u_t + u*u_x = 0.1*u_yy", {"x": PERIODIC, "y": LINE, "t": TIME}),
     "system": ff.Problem(["u_t = u*v", "v_t = -u*v + v_xx"], {"x": PERIODIC, "t": TIME}),
@@ -31,8 +37,8 @@ def both(problem: ff.Problem, number: int = 0) -> tuple[GridGroup, np.ndarray, n
     grid = {"t": np.array([0.2, 0.5, 0.9]), **model.space.points}
     where, statement = problem.domain.tensor(grid), problem.statements[number]
     through = model.space.projections[statement.name]
-    group = grid_group(statement, model.representation, grid, where, 0.3, problem.constants, through)
-    plain = build_group(statement, model.representation, where, 0.3, problem.constants)
+    group = grid_group(statement, model.representation, grid, where, 0.3, model.constants, through)
+    plain = build_group(statement, model.representation, where, 0.3, model.constants)
     weights = 0.3 * np.random.default_rng(0).standard_normal(model.size)
     misfit, rows = plain.linear_misfit(weights)
     seen = misfit.reshape(3, -1) @ through.T

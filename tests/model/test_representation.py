@@ -20,7 +20,7 @@ from factorfield.model.windowed import window_model
 
 DOMAIN = {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 2)}
 SYSTEM = ff.Problem(
-    ["u_tt = c*u_xx + v", "v_t = 0.1*v_xx"],
+    ["u_tt = c*u_xx + v", "v_t = 0.1*v_xx - v**2"],  # nonlinear: the coefficient is a weight
     DOMAIN,
     {"c": ff.Unknown(1.0, 0.1)},
     [ff.Initial("u = 1"), ff.Initial("v = 2")],

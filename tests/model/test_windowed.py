@@ -46,8 +46,12 @@ TRAITS: dict[str, tuple[ff.Problem, set[str]]] = {
         {*SEPARABLE, "has_later_data"},
     ),
     "a nonlinear equation": (problem("u_t + u*u_x", RING, LABELS), {"autonomous"}),
-    "an unknown coefficient": (
+    "an unknown number that is held": (
         problem("u_t + b*u_x", RING, LABELS, b=ff.Unknown(1, 1)),
+        {*SEPARABLE, "steady_windows"},
+    ),
+    "an unknown number that is a weight": (
+        problem("u_t + b*u*u_x", RING, LABELS, b=ff.Unknown(1, 1)),
         {"autonomous", "has_later_data"},
     ),
     "an unknown function of time": (
@@ -128,7 +132,7 @@ def test_further_conditions_keep_all_choices() -> None:
 
 
 def test_a_start_moves_the_coefficients_only() -> None:
-    model = window_model(problem("u_t + b*u_x", RING, LABELS, b=ff.Unknown(1, 0.5)), modes={"x": 2})
+    model = window_model(problem("u_t + b*u*u_x", RING, LABELS, b=ff.Unknown(1, 0.5)), modes={"x": 2})
     moved = replace(model, start={"b": 3.0}).first_state()
     assert moved.mean[-1] == 3.0 and model.prior_state.mean[-1] == 1.0 and model.field_states == 5
     assert_allclose(moved.mean[:-1], model.prior_state.mean[:-1])

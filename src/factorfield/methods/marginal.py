@@ -108,8 +108,9 @@ def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
         length = math.sqrt(float(wanted @ curvature @ wanted))
         suited = np.maximum(STEP * np.sqrt(np.diag(np.linalg.inv(curvature))), SMALLEST_STEP)
         fits = bool(np.all(steps < 3.0 * suited) and np.all(steps > suited / 3.0))
-        if length < ARRIVED and fits:
-            return place, curvature, True
+        if length < ARRIVED and fits:  # the curvature of this place, whatever way led here
+            _, own = _slopes(density, place, suited)
+            return place, _concave(own, density, place, suited), True
         near = fits and length < NEAR
         moved = place + wanted if near else _ascent(density, place, wanted)
         if moved is None and fits:

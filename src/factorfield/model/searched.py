@@ -86,14 +86,15 @@ class StartSpectrum:
 
     def deviations(self, name: str, basis: Tensor) -> Array:
         """Prior sds of a field's state at the start: its coefficients, and those of its time derivatives."""
-        frequencies = np.zeros(1)
+        frequencies, squares = np.zeros(1), np.ones(1)
         for axis, family in basis.families.items():
             if axis != TIME:
                 along = np.arange(family.size)
                 own = (along + 1) // 2 if isinstance(family, Fourier) else 0.5 * along
                 frequencies = np.hypot(frequencies[:, None], own).ravel()
+                squares = np.outer(squares, np.where(along > 0, 0.5, 1.0)).ravel()  # a wave has a mean square of a half
         shape = (1.0 + (frequencies / self.corner) ** 2) ** (-0.5 * DECAY)
-        varying = np.sqrt(0.5 * np.sum(shape[1:] ** 2))  # the mean square of a wave is a half
+        varying = np.sqrt(np.sum(squares[1:] * shape[1:] ** 2))
         sd = self.amplitudes[name] / varying * shape
         sd[0] = CONSTANT * self.amplitudes[name]
         departure = basis.families[TIME]

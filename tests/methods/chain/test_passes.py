@@ -48,10 +48,14 @@ def burgers(*more: Any) -> WindowSolver:
 
 
 def speed() -> WindowSolver:
-    """Later data inform the unknown speed: filtering alone does not settle the path."""
+    """Later data inform the unknown speed: filtering alone does not settle the path.
+
+    The source makes the equation nonlinear, so that the speed is a weight, and keeps sin(2 pi (x - b t)) a solution.
+    """
     x, t = np.tile(X, 4), np.repeat([0.25, 0.5, 0.75, 1.0], 16)
     seen = ff.Observations(x=x, t=t, u=np.sin(2 * np.pi * (x - 0.6 * t)), sigma=0.05)
-    return solver_of("u_t + b*u_x", LABELS, seen, b=ff.Unknown(0.5, 0.3))
+    equation = "u_t + b*u_x = u*(1 - u**2 - u_x**2/(4*pi**2))"
+    return solver_of(equation, LABELS, seen, b=ff.Unknown(0.5, 0.3))
 
 
 # -- forward

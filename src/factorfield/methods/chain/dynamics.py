@@ -82,22 +82,6 @@ class Dynamics:
         none = np.zeros((0, total))
         return Segment(none, np.zeros(0), InteriorNoise(0, ()), none, message, transition, end_shift, noise_root)
 
-    def weights(self, length: float, state: Array) -> Array:
-        """All weights of a window that starts at a state and obeys the equation."""
-        _, values, (triangular, unitary) = radau_window(self.degree)
-        width, upper = self.values.shape[1], triangular / length
-        said = self.level - self.values @ state[:width] - self.steady @ state[width:]
-        found = np.zeros((len(upper), width), complex)
-        for (rows, columns), inverses in zip(self.blocks, self._inverses(length), strict=True):
-            rates, own = self.rates[rows, columns], np.zeros((len(upper), len(columns)), complex)
-            for j in range(len(upper))[::-1]:
-                gap = unitary[:, j].sum().conj() * said[rows] - rates @ (upper[j, j + 1 :] @ own[j + 1 :])
-                own[j] = inverses[j].T @ gap
-            found[:, columns] = own
-        departure = np.linalg.solve(values, (unitary @ found).real)  # (polynomials, coefficients)
-        table = np.vstack([state[:width], departure]).reshape(len(values) + 1, len(self.places), -1)
-        return np.concatenate([table.transpose(1, 0, 2).ravel(), state[width:]])
-
     def _functionals(self, rows: Array) -> tuple[Array, Array]:
         """Rows as functionals of the departure, (rows, instants, coefficients), and of the state."""
         _, values, _ = radau_window(self.degree)

@@ -56,20 +56,18 @@ class LinearWindows:
         return informed.level - uninformed.level - log_noise(model)
 
     def means(self, position: Array) -> Array:
-        """The posterior mean of every window's weights, (windows, weights)."""
+        """The posterior mean of every window's weights, (windows, weights).
+
+        Inner weights are kept here: measurements move them by the equation's noise, not by the state alone.
+        """
         solver = WindowSolver(self.model.at(position), 1)
-        dynamics = dynamics_of(solver.in_space)
         belief, starts, links = solver.model.prior_state, [], []
-        for link, _ in self._windows(solver):
-            starts.append(belief * link.message)
-            links.append(link)
-            belief = propagate(starts[-1], link)
-        means = []
-        for start, link, future, edges in zip(starts, links, backward_messages(links), self.edges, strict=True):
-            mean = smoothed(start, link, future).mean
-            length = solver.factors.length(*edges)
-            means.append(solver.in_order(mean) if dynamics is None else dynamics.weights(length, mean))
-        return np.stack(means)
+        for index, (lower, upper) in enumerate(self.edges):
+            links.append(_eliminated(solver, solver.factors.own(lower, upper, index == 0), lower, upper))
+            starts.append(belief * links[-1].message)
+            belief = propagate(starts[-1], links[-1])
+        windows = zip(starts, links, backward_messages(links), strict=True)
+        return np.stack([solver.in_order(smoothed(start, link, future).mean) for start, link, future in windows])
 
     def _windows(self, solver: WindowSolver) -> Iterator[tuple[Segment, Segment]]:
         """Every window with all of its factors, and without the measurements."""
