@@ -29,7 +29,7 @@ FARTHEST = 1.5  # prior sds that a Newton step may go
 LEAST_CURVATURE = 0.3  # of the prior's: where the density is not concave
 ARRIVED, NEAR = 5e-3, 0.5  # posterior sds: a step that goes no farther has arrived, or needs no proof that it gains
 MOST_STEPS, HALVINGS = 30, 6
-NODES = {1: 5, 2: 3}  # of the quadrature per unknown number
+NODES = {1: 7, 2: 3}  # of the quadrature per unknown number
 MARGINAL = "what is unknown beside the fields was found on its marginal likelihood"
 UNSETTLED = "the search on the marginal likelihood did not come to rest; try starts=5 or narrower priors"
 
