@@ -21,7 +21,7 @@ from factorfield.cli.output import print_json
 from factorfield.cli.pictures import plot_run, report_run
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
 from factorfield.cli.reproduce import reproduce
-from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded
+from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded, shown_path
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def solve(  # noqa: PLR0913
     """Solve a problem, print a table, write the solution and a picture."""
     from factorfield import methods, solving
     from factorfield.cli.estimate import asked
+    from factorfield.files.problem_file import check_no_input
     from factorfield.files.results import check_result
     from factorfield.show.plotting import check_picture
     from factorfield.show.plotting import plot as draw
@@ -98,10 +99,8 @@ def solve(  # noqa: PLR0913
     with recorded() as told:  # advice about data and model belongs to the result as well
         posed = posed_problem("solve", problem, settings, allow_outside)
         out, plot = out or posed.output.get("solution"), plot or posed.output.get("picture")
-        if out is not None:
-            check_result(out)
-        if plot is not None:
-            check_picture(plot)
+        out = None if out is None else check_no_input(check_result(out), posed.inputs)
+        plot = None if plot is None else check_no_input(check_picture(plot), posed.inputs)
         start = time.perf_counter()
         subject = asked(posed.problem, {"name": model} if model else posed.model)
         modelling = time.perf_counter() - start
@@ -119,7 +118,7 @@ def solve(  # noqa: PLR0913
     if plot is not None:
         draw(solution, plot, field)
     seconds = {"model": modelling, "solve": solved - begin, "predict": predicted - solved}
-    written = {key: str(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
+    written = {key: shown_path(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
     _print_solution(summary(solution, field), seconds, written, as_json)
     if solution.status != "converged":
         typer.echo(f"note: {solution.status}: {solution.status.help}", err=True)

@@ -9,7 +9,7 @@ import typer
 
 from factorfield.cli.output import duration, number, print_json, print_table, share, space, uncertain
 from factorfield.cli.problems import AllowOutside, Json
-from factorfield.errors import ProblemError, expected, nearest, recorded
+from factorfield.errors import ProblemError, expected, nearest, recorded, shown_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,7 +144,7 @@ def _described(read: "ProblemFile", needs: "Estimate") -> dict[str, object]:
         "parameters": {name: _coefficient(value) for name, value in problem.parameters.items()},
         "conditions": _conditions(problem),
         "method": {"name": read.method, **read.options},
-        "output": {key: str(path) for key, path in read.output.items()},
+        "output": {key: shown_path(path) for key, path in read.output.items()},
         "estimate": vars(needs),
     }
 
@@ -213,7 +213,7 @@ def _print_description(read: "ProblemFile", needs: "Estimate") -> None:
         noise = "" if condition["noise"] == "gaussian" else f", {condition['noise']} noise"
         rows.append(("condition", f"{condition['name']}  ({count}{_trusted(condition['sigma'])}{noise})"))
     rows += [("condition", "none")] if not conditions else []
-    rows += [(f"output {key}", str(path)) for key, path in read.output.items()]
+    rows += [(f"output {key}", shown_path(path)) for key, path in read.output.items()]
     print_table(f"{problem.name}: fields {', '.join(problem.fields)}", [], rows + _cost(needs))
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,6 +47,7 @@ class ProblemFile:
     options: Mapping[str, object] = field(default_factory=dict)
     model: Mapping[str, object] = field(default_factory=dict)
     output: Mapping[str, Path] = field(default_factory=dict)
+    inputs: tuple[Path, ...] = ()  # the file itself and the data it names: nothing may be written over them
 
 
 def schema_text() -> str:
@@ -57,6 +58,14 @@ def read_problem(path: str | os.PathLike[str], allow_outside: bool = False) -> P
     """A problem from a TOML file; `allow_outside` lets it name files outside its own folder."""
     source = Path(path).expanduser()
     return parse_problem(_text(source), source, allow_outside)
+
+
+def check_no_input(target: Path, inputs: Iterable[Path]) -> Path:
+    """Refuse to write over a problem file or its data, by whatever name."""
+    for source in inputs:
+        if source == target.resolve() or (target.exists() and source.exists() and target.samefile(source)):
+            raise expected("an output beside the inputs", f"{source.name}, which is read", "another name")
+    return target
 
 
 def with_numbers(file: ProblemFile, numbers: Mapping[str, float]) -> ProblemFile:
@@ -100,6 +109,7 @@ class _Reader:
 
     def __init__(self, text: str, source: Path, allow_outside: bool) -> None:
         self.text, self.source, self.allow_outside = text, source, allow_outside
+        self.inputs = [source.resolve()]
         self.document = self._document()
 
     def _document(self) -> dict[str, Any]:
@@ -147,8 +157,8 @@ class _Reader:
         output = {}
         for key, text in self.document.get("output", {}).items():
             with self.at("output", key):
-                output[key] = self._inside(text)
-        return ProblemFile(problem, chosen, method, self.document.get("model", {}), output)
+                output[key] = check_no_input(self._inside(text), self.inputs)
+        return ProblemFile(problem, chosen, method, self.document.get("model", {}), output, tuple(self.inputs))
 
     def _name(self) -> str:
         name = self.document.get("name", self.source.stem)
@@ -198,7 +208,7 @@ class _Reader:
         entry = dict(entry)
         file = entry.pop("file", None)
         if file is not None:
-            return self._table_from_file(self._inside(file), entry)
+            return self._table_from_file(self._input(file), entry)
         for key, value in entry.items():
             if isinstance(value, str):
                 raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "table.csv"')
@@ -213,16 +223,23 @@ class _Reader:
         found = read_columns(path, list(columns.values()))
         return _grid_from_points({ours: found[theirs] for ours, theirs in columns.items()})
 
+    def _input(self, text: str) -> Path:
+        self.inputs.append(self._inside(text))
+        return self.inputs[-1]
+
     def _inside(self, text: str) -> Path:
-        """A path that the file names, checked to stay in the file's folder, symbolic links followed."""
-        folder = self.source.parent
+        """A path that the file names: resolved once, links followed, never expanded (`~` is a name like any other).
+
+        What is checked to stay in the file's folder is what is opened.
+        """
+        home = self.source.parent.resolve()
         try:
-            target, home = (folder / text).resolve(), folder.resolve()
+            target = (home / text).resolve()
         except (OSError, RuntimeError, ValueError):
             raise expected("the path of a file", repr(text), "'measurements.csv'") from None
         if not self.allow_outside and not target.is_relative_to(home):
             raise expected("a path inside the problem file's folder", repr(text), "--allow-outside if you trust it")
-        return folder / text
+        return target
 
     # -- conditions
 
@@ -262,7 +279,7 @@ class _Reader:
             default = ["value"] if "of" in entry else fields[:1] if len(fields) == 1 else []
             names = [*domain.names, *(values or default)]  # a column is called as we call it, unless told
             return Observations.from_file(
-                self._inside(entry["file"]), **settings, **{name: columns.get(name, name) for name in names}
+                self._input(entry["file"]), **settings, **{name: columns.get(name, name) for name in names}
             )
         for key, value in {**columns, "sigma": entry.get("sigma")}.items():
             if isinstance(value, str):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import Advice, ProblemError, expected
+from factorfield.errors import Advice, ProblemError, expected, shown_path
 from factorfield.files import metadata
 from factorfield.files.atomic import complete
 from factorfield.files.description import problem_from_spec, problem_spec
@@ -66,16 +66,16 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     target = Path(path).expanduser()
     parent = target.parent
     if not parent.is_dir():
-        raise expected("an output path in an existing folder", str(target), f"mkdir -p {parent}")
+        raise expected("an output path in an existing folder", shown_path(target), f"mkdir -p {shown_path(parent)}")
     if target.is_dir():
-        raise expected("a file to write", f"the folder {target}", f"{target / 'run.nc'}")
+        raise expected("a file to write", f"the folder {shown_path(target)}", shown_path(target / "run.nc"))
     try:  # permissions, read-only file systems and special folders all show in the attempt
         handle, probe = tempfile.mkstemp(dir=parent, prefix=f".{target.name}.", suffix=".part")
         os.close(handle)
         os.unlink(probe)
     except OSError as problem:
         raise expected(
-            "an output path that may be written", f"{target} ({problem.strerror})", "another folder"
+            "an output path that may be written", f"{shown_path(target)} ({problem.strerror})", "another folder"
         ) from None
     return target
 

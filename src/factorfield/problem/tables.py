@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import AdviceWarning, expected, nearest, shortened
+from factorfield.errors import AdviceWarning, expected, nearest, shortened, shown_path
 
 Array = NDArray[np.float64]
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".dat")
@@ -23,9 +23,9 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # what people write whe
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> dict[str, Array]:
     """Equally long columns by name, all of them if no names are given; rows without a value are left out."""
-    source = Path(path).expanduser()
+    source = Path(path)
     if not source.is_file():
-        raise expected("an existing data file", str(source), "checking the path")
+        raise expected("an existing data file", shown_path(source), "checking the path")
     return _without_gaps(_read(source, names), source)
 
 
