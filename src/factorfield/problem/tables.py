@@ -8,16 +8,23 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import AdviceWarning, expected, nearest, shortened, shown_path
+from factorfield.problem.hdf5 import check_numbers, opened
+
+if TYPE_CHECKING:
+    import h5py
 
 Array = NDArray[np.float64]
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".dat")
 NETCDF_ENDINGS = (".nc", ".nc4", ".cdf")
 HDF5_ENDINGS = (".h5", ".hdf5", ".hdf")
+READABLE = ("a readable data file", "writing it again")
+MOST_VALUES = 1 << 25  # numbers of one file that are read: 256 MiB, five million rows of six columns
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # what people write where nothing was measured
 
 
@@ -33,14 +40,10 @@ def _read(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
     ending = source.suffix.lower()
     if ending in CSV_ENDINGS:
         return _read_csv(source, names)
-    try:
-        if ending in NETCDF_ENDINGS:
-            return _read_netcdf(source, names)
-        if ending in HDF5_ENDINGS:
-            return _read_hdf5(source, names)
-    except OSError as problem:
-        reason = shortened(str(problem), 60)
-        raise expected(f"a readable {ending} file", f"{source.name} ({reason})", "writing it again") from None
+    if ending in NETCDF_ENDINGS:
+        return _read_netcdf(source, names)
+    if ending in HDF5_ENDINGS:
+        return _read_hdf5(source, names)
     known = ", ".join((*CSV_ENDINGS, *NETCDF_ENDINGS, *HDF5_ENDINGS))
     raise expected(f"a file ending in one of {known}", source.name, "saving it as .csv")
 
@@ -123,19 +126,37 @@ def _read_netcdf(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
     """Variables and coordinates, broadcast against each other and flattened."""
     import xarray as xr
 
-    with xr.open_dataset(source, engine="h5netcdf") as opened:
-        data = opened.load()
-    known = [str(name) for name in data.variables]
-    _check_names(names, known, "variable", source)
-    arrays = xr.broadcast(*[data[name] for name in (names or known)])
-    return {name: np.asarray(a.values, float).ravel() for name, a in zip(names or known, arrays, strict=True)}
+    with opened(source, *READABLE) as (file, _, datasets):
+        known = [name for name, item in datasets.items() if "/" not in name and not _is_bare_dimension(item)]
+        _check_names(names, known, "variable", source)
+        wanted = list(names or known)
+        check_numbers({name: datasets[name] for name in wanted}, 8 * MOST_VALUES)
+        others = [name for name in datasets if name not in wanted]
+        # units are for readers: a time axis in "days" stays the numbers that were measured at
+        with xr.open_dataset(
+            file, engine="h5netcdf", decode_times=False, drop_variables=others, phony_dims="access"
+        ) as lazy:
+            sizes = {str(dim): size for name in wanted for dim, size in lazy[name].sizes.items()}
+            _check_rows(math.prod(sizes.values()), wanted, source)
+            arrays = xr.broadcast(*[lazy[name].load() for name in wanted])
+            return {name: np.asarray(a.values, float).ravel() for name, a in zip(wanted, arrays, strict=True)}
+
+
+def _is_bare_dimension(dataset: h5py.Dataset) -> bool:
+    """NetCDF writes a dimension without a coordinate as a dataset of nothing, and says so in its NAME."""
+    name = dataset.attrs.get("NAME", b"")
+    return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable")
 
 
 def _read_hdf5(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
-    import h5py
+    with opened(source, *READABLE) as (_, _, datasets):
+        _check_names(names, list(datasets), "dataset", source)
+        wanted = {name: datasets[name] for name in names or datasets}
+        check_numbers(wanted, 8 * MOST_VALUES)
+        return {name: np.asarray(dataset[()], float).ravel() for name, dataset in wanted.items()}
 
-    with h5py.File(source, "r") as stored:
-        known: list[str] = []
-        stored.visititems(lambda name, item: known.append(name) if isinstance(item, h5py.Dataset) else None)
-        _check_names(names, known, "dataset", source)
-        return {name: np.asarray(stored[name][()], float).ravel() for name in (names or known)}
+
+def _check_rows(rows: int, columns: Sequence[str], source: Path) -> None:
+    most = MOST_VALUES // max(1, len(columns))
+    if rows > most:
+        raise expected(f"at most {most} rows of {len(columns)} columns", f"{rows} in {source.name}", "a part of them")
