@@ -6,8 +6,10 @@ stay in its folder. Everything wrong with a file is one line that says where: "h
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
+import re
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,12 +32,12 @@ from factorfield.problem.parsing import names_in, parse_sides
 from factorfield.problem.problem import Problem, checked_parameters
 from factorfield.problem.relation import find_fields
 
-LARGEST_FILE = 4 << 20  # bytes of text; more numbers belong into a data file
-MOST_TRIED = 50  # conditions that are tried one by one to find the one at fault
+LARGEST_FILE = 1 << 20  # bytes of text; more numbers belong into a data file
+# a key of a thousand parts is a table in a table in a table, and the standard library's reader takes for ever
+LONG_KEY = re.compile(r"""(?<![\w-])(?:(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+){20}""", re.ASCII)
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
 Array = NDArray[np.float64]
 Parameters = dict[str, float | Unknown | Table]
-Piece = tuple[schemas.Path, int, Mapping[str, str]]  # a place in the file, the conditions up to it, and units
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,10 @@ class _Reader:
         self.document = self._document()
 
     def _document(self) -> dict[str, Any]:
+        found = LONG_KEY.search(self.text)
+        if found:
+            line = self.text.count("\n", 0, found.start()) + 1
+            raise expected("keys of at most 20 parts", f"more in line {line} of {self.source.name}", "fewer dots")
         try:
             return tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as problem:
@@ -299,25 +305,34 @@ class _Reader:
         try:
             return build(len(conditions), units)
         except ProblemError as problem:
-            pieces: list[Piece] = [(("equation",), 0, {})]
-            pieces += [(path, index + 1, {}) for index, (path, _) in enumerate(conditions[:MOST_TRIED])]
-            pieces += [(("units", key), 0, {key: unit}) for key, unit in units.items()]
-            raise self.with_line(problem, _faulty_piece(str(problem), build, pieces)) from None
+            said = str(problem)
+
+            def fails(count: int, units: Mapping[str, str]) -> bool:
+                return _fails(lambda: build(count, units), said)
+
+            raise self.with_line(problem, _faulty_piece(fails, [path for path, _ in conditions], units)) from None
+
+
+def _fails(build: Callable[[], Problem], message: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            build()
+        except ProblemError as problem:
+            return str(problem) == message
+    return False
 
 
 def _faulty_piece(
-    message: str, build: Callable[[int, Mapping[str, str]], Problem], pieces: list[Piece]
+    fails: Callable[[int, Mapping[str, str]], bool], conditions: list[schemas.Path], units: Mapping[str, str]
 ) -> schemas.Path:
-    """The first piece with which a problem fails as the whole does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for path, count, units in pieces:
-            try:
-                build(count, units)
-            except ProblemError as problem:
-                if str(problem) == message:
-                    return path
-    return ("equation",)
+    """The place of what makes a problem fail: its equations, the first condition with which it does, or a unit."""
+    if fails(0, {}) or not (units or conditions):
+        return ("equation",)
+    if fails(len(conditions), {}):
+        first = bisect.bisect_left(range(1, len(conditions) + 1), True, key=lambda count: fails(count, {}))
+        return conditions[min(first, len(conditions) - 1)]
+    return next((("units", key) for key, unit in units.items() if fails(0, {key: unit})), ("equation",))
 
 
 def _grid(entry: Mapping[str, ArrayLike]) -> Table:

@@ -7,9 +7,13 @@ and standard normal.
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.errors import expected
 from factorfield.model.basis import Tensor, family_for
 from factorfield.model.representation import Form, coefficient_form
 from factorfield.problem.coefficients import Unknown
@@ -20,11 +24,13 @@ Array = NDArray[np.float64]
 Part = tuple[str, Tensor, Form]
 DEFAULT_LENGTH = 0.25  # of the axis: the default length
 FINEST = 48  # features along an axis at most
+MOST_FEATURES = 2500  # of all unknown functions together
 LEFT_OUT = 1e-6  # of the variance: what the principal components may miss
 
 
 def coefficient_parts(problem: Problem) -> list[Part]:
     """(name, basis, form) of every unknown number and function, after the fields in a representation."""
+    _check_features(problem)
     numbers = [(name, Tensor({}), coefficient_form(name, u.positive)) for name, u in problem.unknowns.items()]
     return numbers + [_function_part(name, u, problem.domain) for name, u in problem.functions.items()]
 
@@ -34,17 +40,32 @@ def coefficient_prior(problem: Problem, name: str) -> tuple[float, float]:
     return problem.unknowns[name].latent_moments if name in problem.unknowns else (0.0, 1.0)
 
 
+def _check_features(problem: Problem) -> None:
+    """Refuse functions that would need more features than their principal components can be found of."""
+    total = 0
+    for name, unknown in problem.functions.items():
+        axes = [problem.domain[axis] for axis in unknown.over]
+        total += math.prod(family_for(axis, features_of(unknown, axis)).size for axis in axes)
+        if total > MOST_FEATURES:
+            received = f"{total} up to {name}"
+            raise expected(f"unknown functions of at most {MOST_FEATURES} features", received, "a larger length")
+
+
+@lru_cache(maxsize=64)  # a model asks for them several times
 def _function_part(name: str, unknown: Unknown, domain: Domain) -> Part:
     axes = tuple(axis for axis in domain.names if axis in unknown.over)
     mean, variance = unknown.latent_moments
-    families, covariance = {}, np.full((1, 1), variance)
-    for axis in axes:
+    families = {}
+    values, vectors = np.ones(1), np.ones((1, 1))
+    for axis in axes:  # the components of a product of kernels are the products of theirs
         length = unknown.length or DEFAULT_LENGTH * domain[axis].length
         modes = features_of(unknown, domain[axis])
         families[axis] = family_for(domain[axis], modes)
-        covariance = np.kron(covariance, _coefficient_covariance(domain[axis], modes, length))
-    values, vectors = np.linalg.eigh(covariance)
-    values, vectors = values[::-1], vectors[:, ::-1]
+        scale = variance if axis == axes[0] else 1.0
+        own, across = np.linalg.eigh(scale * _coefficient_covariance(domain[axis], modes, length))
+        values, vectors = np.kron(values, own), np.kron(vectors, across)
+    order = np.argsort(values, kind="stable")[::-1]
+    values, vectors = values[order], vectors[:, order]
     kept = int(np.searchsorted(np.cumsum(values) / values.sum(), 1.0 - LEFT_OUT)) + 1
     rotation = vectors[:, :kept] * np.sqrt(np.maximum(values[:kept], 0.0))
     link = "exp" if unknown.positive else "activation"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -35,16 +35,21 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(source: Path, what: str, attempt: str) -> Iterator[Opened]:
+def opened(
+    source: Path, what: str, attempt: str, first: Callable[[BinaryIO], object] | None = None
+) -> Iterator[Opened]:
     """An HDF5 file and its datasets by name, all of them inside it; whatever fails while it is read is one line.
 
-    Opened once: another process may put a new file into its place meanwhile.
+    Opened once, also for what `first` looks at: another process may put a new file into its place meanwhile.
     """
     import h5py
 
     try:
-        with open(source, "rb") as file, h5py.File(file, "r") as stored:
-            yield Opened(file, stored, _datasets(stored))
+        with open(source, "rb") as file:
+            if first is not None:
+                first(file)
+            with h5py.File(file, "r") as stored:
+                yield Opened(file, stored, _datasets(stored))
     except (ProblemError, MemoryError):
         raise
     except Exception as problem:  # readers raise anything when a file is damaged: KeyError, RuntimeError, TypeError
@@ -89,6 +94,12 @@ def _check_storage(path: str, dataset: h5py.Dataset) -> None:
         held = h5py.check_vlen_dtype(kind) or kind
         if h5py.check_ref_dtype(held) is not None and name not in OF_DIMENSIONS:
             raise _elsewhere(path, "an object reference")
+
+
+def is_variable(dataset: h5py.Dataset) -> bool:
+    """NetCDF writes a dimension without a coordinate as a dataset of nothing, and says so in its NAME."""
+    name = dataset.attrs.get("NAME", b"")
+    return not (isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable"))
 
 
 def _elsewhere(path: str, what: str) -> ProblemError:

@@ -8,16 +8,12 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import AdviceWarning, expected, nearest, shortened, shown_path
-from factorfield.problem.hdf5 import check_numbers, opened
-
-if TYPE_CHECKING:
-    import h5py
+from factorfield.problem.hdf5 import check_numbers, is_variable, opened
 
 Array = NDArray[np.float64]
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".dat")
@@ -127,7 +123,7 @@ def _read_netcdf(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
     import xarray as xr
 
     with opened(source, *READABLE) as (file, _, datasets):
-        known = [name for name, item in datasets.items() if "/" not in name and not _is_bare_dimension(item)]
+        known = [name for name, item in datasets.items() if "/" not in name and is_variable(item)]
         _check_names(names, known, "variable", source)
         wanted = list(names or known)
         check_numbers({name: datasets[name] for name in wanted}, 8 * MOST_VALUES)
@@ -140,12 +136,6 @@ def _read_netcdf(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
             _check_rows(math.prod(sizes.values()), wanted, source)
             arrays = xr.broadcast(*[lazy[name].load() for name in wanted])
             return {name: np.asarray(a.values, float).ravel() for name, a in zip(wanted, arrays, strict=True)}
-
-
-def _is_bare_dimension(dataset: h5py.Dataset) -> bool:
-    """NetCDF writes a dimension without a coordinate as a dataset of nothing, and says so in its NAME."""
-    name = dataset.attrs.get("NAME", b"")
-    return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable")
 
 
 def _read_hdf5(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
