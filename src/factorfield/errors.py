@@ -36,7 +36,14 @@ class AdviceWarning(UserWarning):
 
 def expected(what: str, received: object, attempt: str) -> ProblemError:
     """The one form of our errors: "expected ..., received ...; try ..."."""
-    return ProblemError(f"expected {what}, received {shortened(received)}; try {attempt}")
+    return ProblemError(visible(f"expected {what}, received {shortened(received)}; try {attempt}"))
+
+
+def visible(text: str) -> str:
+    """Text that a terminal may show: control characters, and those that turn the direction of text, are spelt out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def shortened(value: object, limit: int = 80) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import typer
 
+from factorfield.errors import visible
+
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 WORDS = ("method", "status", "cell", "quantity", "verdict")  # columns of words, not numbers
 
@@ -45,6 +47,7 @@ def space(size: float) -> str:
 
 def print_table(title: str, header: list[str], rows: Sequence[Sequence[str]]) -> None:
     """Aligned columns on a terminal, tabs when piped: nothing is ever cut. An empty header means pairs."""
+    title, rows = visible(title), [[visible(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         lines = [header, *rows] if header else rows
         typer.echo("\n".join([title, *("\t".join(row) for row in lines)]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from factorfield.errors import Advice, AdviceWarning, expected, shown_path
 from factorfield.files import metadata
 from factorfield.files import schema as schemas
-from factorfield.files.atomic import complete
+from factorfield.files.atomic import complete, part_of
 from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.files.seal import check_seal, seal
 from factorfield.files.stored_arrays import StoredArrays, check_fields, checked_representation
@@ -79,9 +78,7 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise expected("a file to write", f"the folder {shown_path(target)}", shown_path(target / "run.nc"))
     try:  # permissions, read-only file systems and special folders all show in the attempt
-        handle, probe = tempfile.mkstemp(dir=parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
-        os.unlink(probe)
+        part_of(target).unlink()
     except OSError as problem:
         raise expected(
             "an output path that may be written", f"{shown_path(target)} ({problem.strerror})", "another folder"
