@@ -30,7 +30,6 @@ WITH_UNKNOWNS = 8.0  # the same, where coefficients are unknown
 PASSES = 200.0  # operations per entry of a window's matrix where waves do not mix: copies and sums, no products
 TRIED = 2.0  # windows tried, over those kept
 TYPICAL_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
-WITHIN = 5.0  # factor that seconds were off by, at most, on 24 to 28 of 32 templates and problems of the gallery
 LARGEST_MADE = 1 << 28  # bytes of matrices up to which a model is made to be looked at
 COPIES = 4.0  # matrices of the size of the rows that live at once
 SWEEPS = {"mean-field": 300.0, "sgd": 3e4, "vi": 3e5, "hmc": 4e5}  # passes over all rows, at most or typically
