@@ -103,7 +103,7 @@ def commands(kind: str, file: str) -> dict[str, object]:
                 return {"ended": "traceback", "error": f"{type(problem).__name__}: {problem}"[:200]}
         slowest = max(slowest, time.monotonic() - begin)
         lines = [line for line in err.getvalue().splitlines() if not line.startswith(("advice: ", "note: "))]
-        if codes[-1] not in (0, 1, 2) or len(lines) != (codes[-1] == 2):
+        if codes[-1] not in (0, 1, 2) or len(lines) != (codes[-1] == 2):  # a stray warning counts too
             return {"ended": "several lines", "error": err.getvalue()[:200]}
     return {"ended": "refused" if 2 in codes else "read", "slowest": round(slowest, 2)}
 

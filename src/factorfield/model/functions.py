@@ -85,7 +85,7 @@ def _coefficient_covariance(axis: Axis, modes: int, length: float) -> Array:
     gap = np.abs(x[:, None] - x[None, :])
     if isinstance(axis, Periodic):  # as the crow flies across the circle
         gap = axis.length / np.pi * np.sin(np.pi * gap / axis.length)
-    scaled = np.sqrt(5.0) * gap / length
+    scaled = np.minimum(np.sqrt(5.0) * gap / length, 700.0)  # farther, the kernel is zero and squares overflow
     kernel = (1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled)
     solve = np.linalg.pinv(family(x))
     return np.asarray(solve @ kernel @ solve.T, float)
