@@ -84,6 +84,14 @@ def test_axes_beyond_numbers_are_refused(ends: tuple[float, float]) -> None:
         ff.Interval(*ends)
 
 
+def test_values_whose_squares_are_no_numbers_are_refused() -> None:
+    seen = {"x": [0.5], "t": [0.5], "u": [1e308]}
+    with pytest.raises(ff.ProblemError, match=r"numbers up to 1e\+150 for u of observations"):
+        ff.Problem("u_t = u_xx", ROD, {}, [ff.Observations(**seen, sigma=0.1)])
+    with pytest.raises(ff.ProblemError, match="sigma > 0"):
+        ff.Problem("u_t = u_xx", ROD, {}, [ff.Initial("u = 0", sigma=1e-300)])
+
+
 @pytest.mark.parametrize("length", [1e-28, 1e28])
 def test_axes_within_them_are_solved(length: float) -> None:
     walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 1", at={"x": length})]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
+LARGEST_VALUE = 1e150  # of a measurement, coefficient or place: squares must be numbers too
 MOST_EQUATIONS, MOST_CONDITIONS = 50, 200
 MOST_OPERATIONS = 5000  # names, numbers and operations in the texts of all of them
 Equations = str | Equation | Sequence[str | Equation]
@@ -290,6 +291,8 @@ def _numbers(values: object, what: str) -> Array:
     if not np.all(np.isfinite(array)):
         bad = int(np.sum(~np.isfinite(array)))
         raise expected(f"finite numbers for {what}", f"{bad} NaN or infinite", "dropping or filling them")
+    if array.size and np.max(np.abs(array)) > LARGEST_VALUE:
+        raise expected(f"numbers up to {LARGEST_VALUE:g} for {what}", f"{np.max(np.abs(array)):g}", "other units")
     return array
 
 
@@ -314,7 +317,7 @@ def _checked_sigma(sigma: object, count: int, what: str) -> GivenSigma:
     if sigma is None:
         return None
     values = _numbers(sigma, f"sigma of {what}")
-    if np.any(values <= 0.0):
+    if np.any(values < 1.0 / LARGEST_VALUE):
         raise expected(
             f"sigma > 0 for {what}", f"{float(values.min()):g}", "the standard deviation, in units of the value"
         )
