@@ -213,6 +213,8 @@ CASES = [
     file("a model beside windows", HEAT + '[method]\nname = "chain"\n[model]\nmodes = { x = 4 }\n'),
     file("the paper's model for another problem", STATIONARY + '[model]\nname = "paper"\n'),
     file("an output outside", HEAT + '[output]\nsolution = "../run.nc"\n', "solve", "heat.toml"),
+    change("a home folder in a path", "data.csv", "~/data.csv", DATA),
+    file("an output over the problem", HEAT + '[output]\nsolution = "heat.toml"\n'),
     file("an output nowhere", HEAT + '[output]\nsolution = "no/run.nc"\n', "solve", "heat.toml"),
     file("--set of no parameter of a file", HEAT, "solve", "heat.toml", "--set", "mu=1"),
 ]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -35,7 +36,14 @@ class AdviceWarning(UserWarning):
 
 def expected(what: str, received: object, attempt: str) -> ProblemError:
     """The one form of our errors: "expected ..., received ...; try ..."."""
-    return ProblemError(f"expected {what}, received {shortened(received)}; try {attempt}")
+    return ProblemError(visible(f"expected {what}, received {shortened(received)}; try {attempt}"))
+
+
+def visible(text: str) -> str:
+    """Text that a terminal may show: control characters, and those that turn the direction of text, are spelt out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def shortened(value: object, limit: int = 80) -> str:
@@ -43,6 +51,12 @@ def shortened(value: object, limit: int = 80) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 20]}... ({len(text)} characters)"
+
+
+def shown_path(path: Path) -> str:
+    """A path as people know it: from the current folder where it lies there."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def nearest(name: str, options: Iterable[str], otherwise: str = "") -> str:

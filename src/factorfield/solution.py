@@ -144,7 +144,7 @@ class Solution:
         problem = self.problem
         if problem.truth is not None:
             return {name: np.asarray(problem.truth[name], float) for name in problem.domain.names}
-        count = {1: 512, 2: 128}.get(len(problem.domain.names), 49)  # quarters of 48 are round
+        count = {1: 512, 2: 128, 3: 49}.get(len(problem.domain.names), 17)  # quarters of 48 and 16 are round
         axes = {name: problem.domain[name] for name in problem.domain.names}
         return {name: np.linspace(axis.lower, axis.upper, count) for name, axis in axes.items()}
 

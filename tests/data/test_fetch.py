@@ -6,7 +6,9 @@ import hashlib
 import http.server
 import os
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ class Server:
         self.break_after: int | None = None
         self.breaks = 0
         self.ranges = True
+        self.length: str | None = None  # told instead of the right one; empty: none is
+        self.stall_after: int | None = None
         self.log: list[str | None] = []
         outer = self
 
@@ -47,9 +51,15 @@ class Server:
             handler.send_error(416)
             return
         handler.send_response(206 if asked and self.ranges else 200)
-        handler.send_header("Content-Length", str(len(self.content) - start))
+        if self.length != "":
+            handler.send_header("Content-Length", self.length or str(len(self.content) - start))
         handler.end_headers()
         body = self.content[start:]
+        if self.stall_after is not None:
+            handler.wfile.write(body[: self.stall_after])
+            self.stall_after = None
+            time.sleep(1.0)
+            return
         if self.break_after is not None and self.breaks > 0:
             self.breaks -= 1
             body = body[: self.break_after]
@@ -81,6 +91,44 @@ def test_a_broken_download_continues_where_it_stopped(server: Server, tmp_path: 
     server.break_after, server.breaks = 100_000, 2
     assert fetch(server.file(), tmp_path).read_bytes() == server.content
     assert server.log == [None, "bytes=100000-", "bytes=200000-"]
+
+
+def test_a_stalled_connection_is_taken_up_again(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("factorfield.data.fetch.WAIT", 0.3)
+    server.stall_after = 100_000
+    assert fetch(server.file(), tmp_path).read_bytes() == server.content
+    assert server.log == [None, "bytes=100000-"]
+
+
+@pytest.mark.parametrize("length", ["many", "-5", "9" * 30, ""])
+def test_a_length_that_is_none_is_as_good_as_no_length(length: str, server: Server, tmp_path: Path) -> None:
+    server.length = length
+    assert fetch(server.file(), tmp_path).read_bytes() == server.content
+
+
+def test_endless_files_and_endless_times_are_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("factorfield.data.fetch.BLOCK", 10_000)
+    monkeypatch.setattr("factorfield.data.fetch.LONGEST", -1.0)
+    with pytest.raises(ff.ProblemError, match=r"a download that ends, received \d+ bytes"):
+        fetch(server.file(), tmp_path)
+    monkeypatch.undo()
+    for length in ("", "300000"):  # found on the way, or told by the server
+        server.length = length
+        monkeypatch.setattr("factorfield.data.fetch.LARGEST", 200_000)
+        with pytest.raises(ff.ProblemError, match="a file of at most"):
+            fetch(server.file(), tmp_path)
+        assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["../up.hdf5", "a/b.hdf5", "..", ".hidden", "", "/etc/a.hdf5", "a\x1b.hdf5"])
+def test_names_that_leave_the_folder_are_refused(name: str, server: Server, tmp_path: Path) -> None:
+    with pytest.raises(ff.ProblemError, match="a plain file name to fetch"):
+        fetch(replace(server.file(), name=name), tmp_path)
+    assert server.log == []
 
 
 def test_a_download_that_keeps_breaking_stays_for_the_next_call(server: Server, tmp_path: Path) -> None:

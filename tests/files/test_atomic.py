@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,26 @@ def test_a_failure_leaves_the_file_before_it(stop: type[BaseException], tmp_path
         part.write_text("half")
         raise stop
     assert target.read_text() == "before" and list(tmp_path.iterdir()) == [target]
+
+
+def test_what_a_killed_process_left_is_removed_at_the_next_time(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path; from factorfield.files.atomic import complete\n"
+        "with complete(Path(sys.argv[1])) as part: part.write_text('half'), os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / "run.nc")], check=False)
+        assert len(list(tmp_path.iterdir())) == 1  # the part of the last one only
+    with complete(tmp_path / "other.nc") as part:
+        part.touch()
+    assert len(list(tmp_path.glob(".run.*.part.nc"))) == 1  # another file's is not ours to remove
+    with complete(tmp_path / "run.nc") as part, complete(tmp_path / "run.nc") as second:
+        part.write_text("one"), second.write_text("two")  # of a living process: kept
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.nc", "run.nc"]
+
+
+def test_a_long_name_has_a_part_too(tmp_path: Path) -> None:
+    target = tmp_path / ("ü" * 120 + ".nc")
+    with complete(target) as part:
+        part.write_text("all")
+    assert target.read_text() == "all"

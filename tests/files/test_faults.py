@@ -156,6 +156,40 @@ def test_interrupted_by_the_keyboard(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ended_by_the_system(tmp_path: Path) -> None:
+    """SIGTERM, as shutdowns and batch systems send it."""
+    run = [sys.executable, "-m", "factorfield.cli.app", "calibrate", "--draws", "1000"]
+    process = subprocess.Popen(run, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(4.0)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 143 and "files are whole" in err and err.count("\n") == 1, err
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
+@pytest.mark.parametrize("arguments", ["list", "solve heet"])
+def test_closed_and_full_streams_are_no_traceback(streams: str, arguments: str, tmp_path: Path) -> None:
+    shell = f"'{sys.executable}' -m factorfield.cli.app {arguments} {streams}"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert done.returncode == (2 if arguments != "list" or "full" in streams else 0)
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr and done.stderr.count("\n") <= 1
+
+
+def test_control_characters_are_spelt_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a\x1b[31m\u202e\udcff.toml"
+    assert command("check", name) == 2
+    said = capsys.readouterr().err
+    assert r"a\x1b[31m\u202e\udcff.toml" in said and said.rstrip("\n").isprintable()
+    path = tmp_path / "a.csv"
+    path.write_text("x,t,u\x1b[2J\n1,2,3\n")
+    with pytest.raises(ff.ProblemError) as refused:
+        ff.Observations.from_file(path, x="x", t="t", u="u")
+    assert str(refused.value).isprintable()
+
+
 # -- names and sizes
 
 
@@ -179,8 +213,9 @@ def test_names_beyond_ascii(
 @pytest.mark.parametrize(
     "text",
     [
-        'equation = "u_xx + u_yy = 1"\n[domain]\nx = [0, 1]\ny = [0, 1]\n[model]\nmodes = { x = 3000, y = 3000 }\n',
-        'equation = "u_t = u_xx"\n[domain]\nx = [0, 1]\nt = [0, 1]\n[method]\nmodes = { x = 20000 }\n',
+        'equation = "u_xx + u_yy = 1"\n[domain]\nx = [0, 1]\ny = [0, 1]\n[model]\nmodes = { x = 900, y = 900 }\n',
+        'equation = "u_t = u_xx + u_yy"\n[domain]\nx = [0, 1]\ny = [0, 1]\nt = [0, 1]\n[method]\n'
+        "modes = { x = 900, y = 900 }\n",
     ],
 )
 def test_a_model_beyond_memory_is_refused_before_it_is_allocated(

@@ -255,3 +255,29 @@ def test_data_stay_in_the_folder_unless_allowed(tmp_path: Path) -> None:
             assert len(read(inside, text, allow_outside=True).problem.statements[-1].target) == 1
     with pytest.raises(ff.ProblemError, match="line 7"):
         read(inside, BASE + '[[observations]]\nfile = "loop.csv"\n')
+
+
+@pytest.mark.parametrize("private", ["~/private.csv", "~root/private.csv", "$HOME/private.csv"])
+def test_what_a_file_says_is_never_expanded(private: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, inside = tmp_path / "home", tmp_path / "inside"
+    home.mkdir()
+    inside.mkdir()
+    (home / "private.csv").write_text("x,t,u\n0.1,0.1,1\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(inside)
+    for words in ({}, {"allow_outside": True}):
+        with pytest.raises(ff.ProblemError, match="an existing data file"):
+            read(Path(), BASE + f'[[observations]]\nfile = "{private}"\n', **words)
+    planted = read(Path(), BASE + '[output]\nsolution = "~/planted.nc"\n').output["solution"]
+    assert planted == inside.resolve() / "~" / "planted.nc"
+
+
+def test_an_output_over_an_input_is_refused(tmp_path: Path) -> None:
+    data = '[[observations]]\nfile = "data.csv"\n'
+    (tmp_path / "data.csv").write_text("x,t,u\n0.1,0.1,1\n")
+    (tmp_path / "twin.nc").hardlink_to(tmp_path / "data.csv")
+    (tmp_path / "same.nc").symlink_to(tmp_path / "data.csv")
+    for name in ("data.csv", "./data.csv", "twin.nc", "same.nc", "a.toml"):
+        with pytest.raises(ff.ProblemError, match="line 10: expected an output beside the inputs"):
+            read(tmp_path, BASE + data + f'[output]\nsolution = "{name}"\n')
+    assert read(tmp_path, BASE + data + '[output]\nsolution = "run.nc"\n').inputs[1] == tmp_path.resolve() / "data.csv"

@@ -249,6 +249,23 @@ def test_an_existing_scheduler_with_separate_workers_runs_a_sweep(tmp_path: Path
             process.wait()
 
 
+def listening() -> set[str]:
+    """Addresses at which this process and its children listen, as `ss -ltn` shows them."""
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    found = [c for process in family for c in process.net_connections("inet") if c.status == psutil.CONN_LISTEN]
+    return {connection.laddr.ip for connection in found}
+
+
+def test_the_cluster_of_a_sweep_listens_on_this_machine_only_and_speaks_tls() -> None:
+    before = listening()
+    with connected(None, 1) as client:
+        assert listening() - before <= {"127.0.0.1"} and "127.0.0.1" in listening()
+        assert client.scheduler.address.startswith("tls://127.0.0.1:")
+        distributed = pytest.importorskip("distributed")
+        with pytest.raises((OSError, TypeError, ValueError)):  # somebody without the certificate
+            distributed.Client(client.scheduler.address, timeout=2)
+
+
 def test_an_unreachable_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("factorfield.paper.sweep.SCHEDULER_PATIENCE", 1.0)
     with (

@@ -52,6 +52,10 @@ def test_a_file_whose_columns_have_our_names_needs_no_mapping_and_grids_are_flat
         ("a.csv", "1,2,3\n4,5,6\n", "header"), ("a.csv", "x,t,u\n", "at least one line"),
         ("a.csv", "x,t,v\n1,2,3\n", "'u'"), ("a.csv", "x,t,u\n1,2,\n1,3,null\n", "at least one row of a.csv"),
         ("a.csv", "x;t;u\n1;2;0,5\n", "decimal point"), ("a.csv", "x,t,u\n0,1,0,2,0,5\n", "decimal commas"),
+        ("a.csv", "# by hand\n\nx,t,u\n1,2,3\n# noon\n\n1,2,abc\n", "line 7, column u of a.csv"),
+        ("a.csv", "x,t,u\n1,2,1_000\n", "a number in line 2"), ("a.csv", "x,t,u\n1,2,\u0663\n", "a number in line 2"),
+        ("a.csv", "x,t,u\n1,2,inf\n", "a number in line 2"), ("a.csv", 'x,t,u\n1,2,"3\n', "a closing quote in line 2"),
+        ("a.csv", "x,t,u\n1,2," + "9" * 200_000 + "x\n", "a number in line 2"),
         ("a.xlsx", "x", "ending in one of"), ("a.nc", "nonsense", "readable"), ("a.h5", "nonsense", "readable"),
     ],
 )  # fmt: skip
@@ -82,3 +86,21 @@ def test_rows_without_a_value_are_left_out_with_one_note(ending: str, tmp_path: 
         observed = ff.Observations.from_file(path, x="x", t=0.0, u="u")
     assert len(told) == 1
     assert np.array_equal(observed.columns["u"], [1, 3, 6]) and np.array_equal(observed.columns["x"], [0, 0.2, 0.5])
+
+
+def test_long_fields_quotes_and_line_breaks_of_all_kinds_are_read(tmp_path: Path) -> None:
+    note = "n" * 300_000
+    rows = f'x,remark,u\r\n0.1,"a, ""quoted"" note",1\r\n\r\n# noon\r\n0.2,{note},"2.5"\r\n'
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
+    observed = ff.Observations.from_file(tmp_path / "a.csv", x="x", t=0.0, u="u")
+    assert np.array_equal(observed.columns["x"], [0.1, 0.2]) and np.array_equal(observed.columns["u"], [1.0, 2.5])
+
+
+def test_more_rows_than_the_limit_are_refused_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("factorfield.problem.tables.MOST_VALUES", 300)
+    monkeypatch.setattr("factorfield.problem.tables.CHECKED_EVERY", 10)
+    (tmp_path / "a.csv").write_text("x,t,u\n" + "1,2,3\n" * 200)
+    with pytest.raises(ff.ProblemError, match=r"at most 100 rows of 3 columns, received 1\d\d in a\.csv"):
+        ff.Observations.from_file(tmp_path / "a.csv", x="x", t="t", u="u")

@@ -4,13 +4,17 @@ Exit codes: 0 solved (with a note if iterations ran out), 1 nothing to trust, 2 
 """
 
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import os
+import signal
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Protocol, TextIO, runtime_checkable
 
 import typer
 
@@ -21,7 +25,7 @@ from factorfield.cli.output import print_json
 from factorfield.cli.pictures import plot_run, report_run
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
 from factorfield.cli.reproduce import reproduce
-from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded
+from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded, shown_path, visible
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
@@ -89,6 +93,7 @@ def solve(  # noqa: PLR0913
     """Solve a problem, print a table, write the solution and a picture."""
     from factorfield import methods, solving
     from factorfield.cli.estimate import asked
+    from factorfield.files.problem_file import check_no_input
     from factorfield.files.results import check_result
     from factorfield.show.plotting import check_picture
     from factorfield.show.plotting import plot as draw
@@ -98,10 +103,8 @@ def solve(  # noqa: PLR0913
     with recorded() as told:  # advice about data and model belongs to the result as well
         posed = posed_problem("solve", problem, settings, allow_outside)
         out, plot = out or posed.output.get("solution"), plot or posed.output.get("picture")
-        if out is not None:
-            check_result(out)
-        if plot is not None:
-            check_picture(plot)
+        out = None if out is None else check_no_input(check_result(out), posed.inputs)
+        plot = None if plot is None else check_no_input(check_picture(plot), posed.inputs)
         start = time.perf_counter()
         subject = asked(posed.problem, {"name": model} if model else posed.model)
         modelling = time.perf_counter() - start
@@ -119,7 +122,7 @@ def solve(  # noqa: PLR0913
     if plot is not None:
         draw(solution, plot, field)
     seconds = {"model": modelling, "solve": solved - begin, "predict": predicted - solved}
-    written = {key: str(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
+    written = {key: shown_path(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
     _print_solution(summary(solution, field), seconds, written, as_json)
     if solution.status != "converged":
         typer.echo(f"note: {solution.status}: {solution.status.help}", err=True)
@@ -150,30 +153,78 @@ app.add_typer(data_app, name="data")
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: what the library says as an error becomes one line and exit code 2."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _streams(), _signals():
         warnings.simplefilter("default")
         warnings.showwarning = _show_warning
         code, line = _run(arguments)
-    if line:
-        typer.echo(line, err=True)
+        if line:
+            typer.echo(visible(line) if line.startswith("error: ") else line, err=True)  # help has lines
     sys.exit(code)
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """A program without stdout or stderr (`>&-`) writes to nowhere, and one whose reader is gone ends quietly."""
+    lost = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    with ExitStack() as opened:
+        for name in lost:
+            opened.enter_context(_exchanged(name, opened.enter_context(open(os.devnull, "w"))))
+        yield
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # what is left in it goes nowhere, so that Python does not try again at its end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def _exchanged(name: str, stream: TextIO) -> Iterator[None]:
+    setattr(sys, name, stream)
+    try:
+        yield
+    finally:
+        setattr(sys, name, None)
+
+
+class Ended(SystemExit):
+    """By a signal. Not KeyboardInterrupt: Python ends itself by SIGINT if code that it compiles on the way saw one."""
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: files are whole, and workers of a sweep end too."""
+
+    def end(number: int, _: object) -> None:
+        raise Ended(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run(arguments: list[str] | None) -> tuple[int, str]:
     """The exit code of a command line, and the line that explains it."""
-    interrupted = 130, "interrupted; files are whole: as before, or finished"
+    told = "interrupted; files are whole: as before, or finished"
     try:
         width = {} if sys.stdout.isatty() else {"terminal_width": PIPED_WIDTH}  # help is not cut for a pipe
         code = app(arguments, prog_name="factorfield", standalone_mode=False, **width)
-        return interrupted if code == 130 else (code or 0, "")
+        return code or 0, told if code == 130 else ""
     except ProblemError as problem:
         return 2, f"error: {problem}"
+    except Ended as end:
+        return int(end.code or 0), told
     except SystemExit as end:  # Click ends with 1 when its reader is gone: that is no failure of the command
         if not isinstance(end.__context__, BrokenPipeError):
             raise
         return READER_GONE, ""
     except KeyboardInterrupt:
-        return interrupted
+        return 130, told
     except MemoryError:
         return 2, f"error: {expected('a problem that fits into memory', 'a larger one', 'fewer modes or points')}"
     except OSError as problem:
@@ -181,7 +232,7 @@ def _run(arguments: list[str] | None) -> tuple[int, str]:
         return 2, f"error: {expected('files that can be read and written', reason, 'another path')}"
     except Exception as problem:
         if type(problem).__name__ == "Abort":
-            return interrupted
+            return 130, told
         if not isinstance(problem, UsageError):  # a bug of ours: its traceback is what helps
             raise
         return _usage(problem)
@@ -206,7 +257,7 @@ def _usage(problem: UsageError) -> tuple[int, str]:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     prefix = "advice" if issubclass(category, AdviceWarning) else "warning"
-    typer.echo(f"{prefix}: {message}", err=True)
+    typer.echo(visible(f"{prefix}: {message}"), err=True)
 
 
 if __name__ == "__main__":

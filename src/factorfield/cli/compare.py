@@ -64,7 +64,9 @@ def compare(
         status = contender.solution.status
         if status != "converged":
             typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
-    if refused:
+    for name, why in refused.items():
+        typer.echo(f"note: {name}: refused: {why}", err=True)
+    if refused or any(contender.solution.status == "diverged" for contender in contenders):
         raise typer.Exit(1)
 
 
@@ -105,6 +107,7 @@ def calibrate(
 ) -> None:
     """Draw data with stated noise, solve, and count how often the intervals hold the truth."""
     from factorfield import methods
+    from factorfield.files.atomic import complete
     from factorfield.files.results import check_writable
     from factorfield.paper.calibration import calibrate as count
     from factorfield.paper.calibration import cells
@@ -115,8 +118,7 @@ def calibrate(
         raise expected("--sigma unknown, known or both", sigma, nearest(sigma, kinds, "both"))
     if draws < 1 or simulations < 0:
         raise expected("--draws of at least 1, --simulations of at least 0", f"{draws}, {simulations}", "--draws 40")
-    if out is not None:
-        check_writable(out)
+    target = None if out is None else check_writable(out)
     chosen = methods.get(method)
     with bar() as report:
         if simulations:
@@ -126,6 +128,7 @@ def calibrate(
         else:
             table = count(draws, cells(kinds[sigma]), chosen, report)
     print_table(table.title, list(table.header), table.cells())
-    if out is not None:
-        out.write_text(table.csv())
+    if target is not None:
+        with complete(target) as part:
+            part.write_text(table.csv())
         typer.echo(f"table written to {out}")

@@ -15,8 +15,8 @@ import numpy as np
 from factorfield import methods, threads
 from factorfield.errors import expected, nearest
 from factorfield.methods import taken
-from factorfield.model.block import block_model
-from factorfield.model.model import BlockModel, WindowModel
+from factorfield.model.block import block_model, block_plan
+from factorfield.model.model import BlockModel, WindowModel, check_memory
 from factorfield.model.windowed import window_rows
 from factorfield.problem.problem import Problem
 from factorfield.solving import default_model
@@ -30,7 +30,7 @@ WITH_UNKNOWNS = 8.0  # the same, where coefficients are unknown
 PASSES = 200.0  # operations per entry of a window's matrix where waves do not mix: copies and sums, no products
 TRIED = 2.0  # windows tried, over those kept
 TYPICAL_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
-WITHIN = 5.0  # factor that seconds were off by, at most, on 24 to 28 of 32 templates and problems of the gallery
+LARGEST_MADE = 1 << 28  # bytes of matrices up to which a model is made to be looked at
 COPIES = 4.0  # matrices of the size of the rows that live at once
 SWEEPS = {"mean-field": 300.0, "sgd": 3e4, "vi": 3e5, "hmc": 4e5}  # passes over all rows, at most or typically
 
@@ -48,7 +48,10 @@ class Estimate:
 def estimate(
     problem: Problem, method: str | None, options: Mapping[str, object], model: Mapping[str, object]
 ) -> Estimate:
-    """The size of the first model that `solve` would solve, and what it costs."""
+    """The size of the first model that `solve` would solve, and what it costs; a large one is not made for it."""
+    large = _of_large_block(problem, method, options, model)
+    if large is not None:
+        return large
     subject = asked(problem, model)
     name = method or methods.default_method(subject)
     if isinstance(subject, BlockModel):
@@ -56,6 +59,24 @@ def estimate(
         return _of_block(subject, name)
     first = default_model(problem, method=name, **options)
     return _of_block(first, name) if isinstance(first, BlockModel) else _of_windows(taken(first, WindowModel, name))
+
+
+def _of_large_block(
+    problem: Problem, method: str | None, options: Mapping[str, object], model: Mapping[str, object]
+) -> Estimate | None:
+    """Of a model of one block whose matrices are large, by its plan; None of any other."""
+    chosen: dict[str, Any] = {key: value for key, value in model.items() if key != "name"}
+    name = method or ("joint" if chosen else methods.default_method(problem))
+    if name == "chain" or model.get("name") == "paper":
+        return None
+    if not chosen:
+        chosen = methods.configured(name, options)[1]
+    plan = block_plan(problem, **{key: chosen[key] for key in ("modes", "collocation") if key in chosen})
+    size, rows = plan.representation.size, plan.rows
+    if 8 * size * (size + rows) < LARGEST_MADE:
+        return None
+    check_memory(size, rows)
+    return _of_size(problem, name, size, rows, 8 * size * rows, all(s.relation.is_linear for s in problem.statements))
 
 
 def asked(problem: Problem, settings: Mapping[str, object]) -> Problem | BlockModel:
@@ -79,13 +100,18 @@ def built(problem: Problem, settings: Mapping[str, object]) -> BlockModel:
 
 
 def _of_block(model: BlockModel, name: str) -> Estimate:
-    rows, weights = float(model.factors), float(model.size)
+    return _of_size(model.problem, name, model.size, model.factors, model.memory, model.is_linear)
+
+
+def _of_size(problem: Problem, name: str, size: int, factors: int, design: int, is_linear: bool) -> Estimate:
+    """Of one block by its numbers of weights and factors, and the bytes of its design rows."""
+    rows, weights = float(factors), float(size)
     if name in SWEEPS:
-        work, memory = SWEEPS[name] * 4.0 * rows * weights, 3.0 * model.memory
+        work, memory = SWEEPS[name] * 4.0 * rows * weights, 3.0 * design
     else:
-        work = (2.0 * rows * weights**2 + weights**3) * _repeats(model.problem, model.is_linear)
-        memory = model.memory + 8.0 * (rows * weights + COPIES * weights**2)
-    return Estimate(name, model.size, model.factors, 1, memory, SMALLEST_SOLVE + work / (FACTORISATION_SPEED * speed()))
+        work = (2.0 * rows * weights**2 + weights**3) * _repeats(problem, is_linear)
+        memory = design + 8.0 * (rows * weights + COPIES * weights**2)
+    return Estimate(name, size, factors, 1, memory, SMALLEST_SOLVE + work / (FACTORISATION_SPEED * speed()))
 
 
 def _of_windows(model: WindowModel) -> Estimate:

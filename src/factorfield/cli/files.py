@@ -9,7 +9,7 @@ import typer
 
 from factorfield.cli.output import duration, number, print_json, print_table, share, space, uncertain
 from factorfield.cli.problems import AllowOutside, Json
-from factorfield.errors import ProblemError, expected, nearest, recorded
+from factorfield.errors import ProblemError, expected, nearest, recorded, shown_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,8 +144,8 @@ def _described(read: "ProblemFile", needs: "Estimate") -> dict[str, object]:
         "parameters": {name: _coefficient(value) for name, value in problem.parameters.items()},
         "conditions": _conditions(problem),
         "method": {"name": read.method, **read.options},
-        "output": {key: str(path) for key, path in read.output.items()},
-        "estimate": vars(needs),
+        "output": {key: shown_path(path) for key, path in read.output.items()},
+        "estimate": {**{k: v for k, v in vars(needs).items() if k != "seconds"}, "time": duration(needs.seconds)},
     }
 
 
@@ -213,7 +213,7 @@ def _print_description(read: "ProblemFile", needs: "Estimate") -> None:
         noise = "" if condition["noise"] == "gaussian" else f", {condition['noise']} noise"
         rows.append(("condition", f"{condition['name']}  ({count}{_trusted(condition['sigma'])}{noise})"))
     rows += [("condition", "none")] if not conditions else []
-    rows += [(f"output {key}", str(path)) for key, path in read.output.items()]
+    rows += [(f"output {key}", shown_path(path)) for key, path in read.output.items()]
     print_table(f"{problem.name}: fields {', '.join(problem.fields)}", [], rows + _cost(needs))
 
 
@@ -222,8 +222,6 @@ def _trusted(sigma: float | None) -> str:
 
 
 def _cost(needs: "Estimate") -> list[tuple[str, str]]:
-    from factorfield.cli.estimate import WITHIN
-
     windows = ""
     if needs.method == "chain":
         windows = " in 1 window" if needs.windows == 1 else f" in each of about {needs.windows} windows"
@@ -231,7 +229,7 @@ def _cost(needs: "Estimate") -> list[tuple[str, str]]:
         ("method", needs.method),
         ("size", f"{needs.weights} weights, {needs.factors} factors{windows}"),
         ("memory", space(needs.memory)),
-        ("time", f"about {duration(needs.seconds)} here (rough: within a factor of {WITHIN:g} on most problems)"),
+        ("time", f"{duration(needs.seconds)} here, if the start shows all that happens"),
     ]
 
 

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import typer
 
+from factorfield.errors import visible
+
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+DURATIONS = ((30.0, "seconds"), (1800.0, "minutes"), (86400.0, "hours"))
 WORDS = ("method", "status", "cell", "quantity", "verdict")  # columns of words, not numbers
 
 
@@ -29,11 +32,8 @@ def uncertain(mean: float, std: float, low: float, high: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """As people say it: 0.4 s, 18 s, 5 min, 3 h, 4 days."""
-    for size, unit in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 2.0 else f"{seconds:.1f} s"
+    """As much as an estimate knows: seconds, minutes, hours or days."""
+    return next((word for most, word in DURATIONS if seconds < most), "days")
 
 
 def space(size: float) -> str:
@@ -45,6 +45,7 @@ def space(size: float) -> str:
 
 def print_table(title: str, header: list[str], rows: Sequence[Sequence[str]]) -> None:
     """Aligned columns on a terminal, tabs when piped: nothing is ever cut. An empty header means pairs."""
+    title, rows = visible(title), [[visible(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         lines = [header, *rows] if header else rows
         typer.echo("\n".join([title, *("\t".join(row) for row in lines)]))

@@ -41,7 +41,8 @@ def reproduce(  # noqa: PLR0913
     ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder of PDEBench files (default: generated data).")] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Address of a dask scheduler (default: a local cluster).")
+        str | None,
+        typer.Option(help="Address of a dask scheduler, which can run code here (default: a cluster of our own)."),
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes of the local cluster.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
@@ -138,3 +139,5 @@ def _write(wanted: list[str], records: "Records", outcome: "Outcome", out: Path)
         typer.echo(f"note: {outcome.set_aside} unreadable records set aside in {out / 'aside'} and run again", err=True)
     for key, reason in outcome.failed.items():
         typer.echo(f"note: {key} failed: {reason}; --retry runs it again", err=True)
+    if outcome.failed:
+        raise typer.Exit(1)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import re
 import shutil
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -21,6 +23,8 @@ ADDRESS = "https://darus.uni-stuttgart.de/api/access/datafile/{id}"
 BLOCK = 1 << 20
 ATTEMPTS = 5
 WAIT = 30.0  # seconds without a byte before a connection counts as broken
+LONGEST = 6 * 3600.0  # seconds that one call may take, however slowly bytes trickle
+LARGEST = 16 << 30  # bytes; the published files have 4 to 8 GB
 
 _TABLE = """
 1D_Advection_Sols_beta0.1.hdf5 255672 b4be2fc3383f737c76033073e6d2ccfb
@@ -78,17 +82,15 @@ def fetch(
                 "the name of a published file", file, nearest(file, FILES, "factorfield data fetch, which lists them")
             )
         file = FILES[file]
-    target = Path(folder).expanduser() / file.name
-    if not target.parent.is_dir():
-        raise expected("an existing folder", str(target.parent), f"mkdir -p {target.parent}")
+    target = _target(file, Path(folder).expanduser())
     if target.exists():
         if checksum(target) == file.md5:
             return target
         raise expected(f"{file.name} with MD5 {file.md5}", "another file of that name", "moving it away first")
-    part = target.with_name(target.name + ".part")
+    part, deadline = target.with_name(target.name + ".part"), time.monotonic() + LONGEST
     for attempt in range(ATTEMPTS):
         try:
-            _continue(file.url, part, report)
+            _continue(file.url, part, report, deadline)
             break
         except (http.client.HTTPException, TimeoutError, ConnectionError) as problem:
             reason = type(problem).__name__
@@ -110,8 +112,17 @@ def fetch(
     return target
 
 
-def _continue(url: str, part: Path, report: Callable[[int, int], None] | None) -> None:
-    """Append what is missing; raises when the connection breaks, with what came safely on disk."""
+def _target(file: Published, folder: Path) -> Path:
+    name = file.name
+    if not name or name != Path(name).name or name.startswith(".") or not name.isprintable():
+        raise expected("a plain file name to fetch", repr(name), "one without folders")
+    if not folder.is_dir():
+        raise expected("an existing folder", str(folder), f"mkdir -p {folder}")
+    return folder / name
+
+
+def _continue(url: str, part: Path, report: Callable[[int, int], None] | None, deadline: float) -> None:
+    """Append what is missing; raises when the connection breaks or stalls, with what came safely on disk."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -121,10 +132,12 @@ def _continue(url: str, part: Path, report: Callable[[int, int], None] | None) -
             return
         raise
     with response:
-        if response.status != 206:  # the server ignores ranges: from the beginning
+        begins = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+        if response.status != 206 or (begins and int(begins[1]) != have):  # no ranges, or another: from the beginning
             have = 0
-        length = response.headers.get("Content-Length")
-        total = have + int(length) if length is not None else 0
+        length = response.headers.get("Content-Length", "")
+        total = have + int(length) if re.fullmatch(r"\d{1,18}", length) else 0  # 0: the server does not say
+        _check_size(max(total, have), part)
         free = shutil.disk_usage(part.parent).free
         if total - have > free:
             raise ProblemError(
@@ -132,13 +145,23 @@ def _continue(url: str, part: Path, report: Callable[[int, int], None] | None) -
                 f"{free / 2**30:.2f} GiB; try another folder or make room"
             )
         with open(part, "ab" if have else "wb") as sink:
-            while block := response.read(BLOCK):
+            while block := response.read1(BLOCK):  # what is there: a stall must not take it back
                 sink.write(block)
                 have += len(block)
+                _check_size(have, part)
+                if time.monotonic() > deadline:
+                    taken = f"{have} bytes in {LONGEST / 3600:.0f} hours"
+                    raise expected("a download that ends", taken, "the same command again, it continues from there")
                 if report is not None:
                     report(have, total)
         if total and have < total:
             raise http.client.IncompleteRead(b"", total - have)
+
+
+def _check_size(size: int, part: Path) -> None:
+    if size > LARGEST:
+        part.unlink(missing_ok=True)
+        raise expected(f"a file of at most {LARGEST >> 30} GiB", f"{size / 2**30:.0f} GiB or more", "another server")
 
 
 def checksum(path: Path) -> str:

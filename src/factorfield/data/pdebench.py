@@ -8,8 +8,9 @@ float32. Here t and x are exact in float64, and only the rows asked for are read
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import zipfile
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import expected, shortened
+from factorfield.problem.hdf5 import opened
 
 if TYPE_CHECKING:
     import h5py
     import xarray as xr
 
 Array = NDArray[np.float64]
+LARGEST_NPZ = 4 << 30  # bytes when unpacked
 PAPER_ROWS = (9394, 898, 2398, 5906, 2343, 8225, 5506, 6451, 2670, 3497)
 # attributes that tell the equations apart, and our names for them
 PHYSICS = {
@@ -51,7 +54,9 @@ def open_rows(path: str | os.PathLike[str], rows: Sequence[int] | str | None = N
     """
     import xarray as xr
 
-    with _opened(path) as (stored, source):
+    source = Path(path).expanduser()
+    _check_exists(source)
+    with opened(source, "a complete HDF5 file", "downloading it again") as (_, stored, _):
         tensor, physics, equation = _checked_layout(stored, source)
         names = stored["pdebench-row"][:] if "pdebench-row" in stored else np.arange(tensor.shape[0])
         positions = _positions(rows, names, tensor.shape[0], source)
@@ -90,8 +95,10 @@ def _read_npz(source: Path, row: int) -> Row:
     _check_exists(source)
     try:
         with np.load(source, allow_pickle=False) as stored:
+            if sum(entry.file_size for entry in stored.zip.infolist()) > LARGEST_NPZ:
+                raise ValueError("more than 4 GiB when unpacked")
             values = stored["u0"]
-    except (OSError, KeyError, ValueError, EOFError) as problem:
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
         raise expected(
             "a .npz file with an array u0", f"{source.name} ({shortened(str(problem), 60)})", "another"
         ) from None
@@ -104,22 +111,8 @@ def _check_exists(source: Path) -> None:
         raise expected("an existing PDEBench file", str(source), "the path of a .hdf5 or .npz file")
 
 
-@contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[h5py.File, Path]]:
-    import h5py
-
-    source = Path(path).expanduser()
-    _check_exists(source)
-    try:
-        with h5py.File(source, "r") as stored:
-            yield stored, source
-    except OSError as problem:
-        reason = shortened(str(problem), 60)
-        raise expected("a complete HDF5 file", f"{source.name} ({reason})", "downloading it again") from None
-
-
 def _checked_layout(stored: h5py.File, source: Path) -> tuple[h5py.Dataset, dict[str, float], str]:
-    if "tensor" not in stored or stored["tensor"].ndim != 3:
+    if "tensor" not in stored or stored["tensor"].ndim != 3 or stored["tensor"].dtype.kind != "f":
         found = ", ".join(sorted(stored)) or "nothing"
         raise expected("a dataset 'tensor' of rows, times and cells", f"{source.name} with {found}", "another file")
     for equation, names in PHYSICS.items():

@@ -6,11 +6,13 @@ stay in its folder. Everything wrong with a file is one line that says where: "h
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
+import re
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,12 +32,12 @@ from factorfield.problem.parsing import names_in, parse_sides
 from factorfield.problem.problem import Problem, checked_parameters
 from factorfield.problem.relation import find_fields
 
-LARGEST_FILE = 4 << 20  # bytes of text; more numbers belong into a data file
-MOST_TRIED = 50  # conditions that are tried one by one to find the one at fault
+LARGEST_FILE = 1 << 20  # bytes of text; more numbers belong into a data file
+# a key of a thousand parts is a table in a table in a table, and the standard library's reader takes for ever
+LONG_KEY = re.compile(r"""(?<![\w-])(?:(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+){20}""", re.ASCII)
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
 Array = NDArray[np.float64]
 Parameters = dict[str, float | Unknown | Table]
-Piece = tuple[schemas.Path, int, Mapping[str, str]]  # a place in the file, the conditions up to it, and units
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,7 @@ class ProblemFile:
     options: Mapping[str, object] = field(default_factory=dict)
     model: Mapping[str, object] = field(default_factory=dict)
     output: Mapping[str, Path] = field(default_factory=dict)
+    inputs: tuple[Path, ...] = ()  # the file itself and the data it names: nothing may be written over them
 
 
 def schema_text() -> str:
@@ -57,6 +60,14 @@ def read_problem(path: str | os.PathLike[str], allow_outside: bool = False) -> P
     """A problem from a TOML file; `allow_outside` lets it name files outside its own folder."""
     source = Path(path).expanduser()
     return parse_problem(_text(source), source, allow_outside)
+
+
+def check_no_input(target: Path, inputs: Iterable[Path]) -> Path:
+    """Refuse to write over a problem file or its data, by whatever name."""
+    for source in inputs:
+        if source == target.resolve() or (target.exists() and source.exists() and target.samefile(source)):
+            raise expected("an output beside the inputs", f"{source.name}, which is read", "another name")
+    return target
 
 
 def with_numbers(file: ProblemFile, numbers: Mapping[str, float]) -> ProblemFile:
@@ -100,9 +111,14 @@ class _Reader:
 
     def __init__(self, text: str, source: Path, allow_outside: bool) -> None:
         self.text, self.source, self.allow_outside = text, source, allow_outside
+        self.inputs = [source.resolve()]
         self.document = self._document()
 
     def _document(self) -> dict[str, Any]:
+        found = LONG_KEY.search(self.text)
+        if found:
+            line = self.text.count("\n", 0, found.start()) + 1
+            raise expected("keys of at most 20 parts", f"more in line {line} of {self.source.name}", "fewer dots")
         try:
             return tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as problem:
@@ -147,8 +163,8 @@ class _Reader:
         output = {}
         for key, text in self.document.get("output", {}).items():
             with self.at("output", key):
-                output[key] = self._inside(text)
-        return ProblemFile(problem, chosen, method, self.document.get("model", {}), output)
+                output[key] = check_no_input(self._inside(text), self.inputs)
+        return ProblemFile(problem, chosen, method, self.document.get("model", {}), output, tuple(self.inputs))
 
     def _name(self) -> str:
         name = self.document.get("name", self.source.stem)
@@ -198,7 +214,7 @@ class _Reader:
         entry = dict(entry)
         file = entry.pop("file", None)
         if file is not None:
-            return self._table_from_file(self._inside(file), entry)
+            return self._table_from_file(self._input(file), entry)
         for key, value in entry.items():
             if isinstance(value, str):
                 raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "table.csv"')
@@ -213,16 +229,23 @@ class _Reader:
         found = read_columns(path, list(columns.values()))
         return _grid_from_points({ours: found[theirs] for ours, theirs in columns.items()})
 
+    def _input(self, text: str) -> Path:
+        self.inputs.append(self._inside(text))
+        return self.inputs[-1]
+
     def _inside(self, text: str) -> Path:
-        """A path that the file names, checked to stay in the file's folder, symbolic links followed."""
-        folder = self.source.parent
+        """A path that the file names: resolved once, links followed, never expanded (`~` is a name like any other).
+
+        What is checked to stay in the file's folder is what is opened.
+        """
+        home = self.source.parent.resolve()
         try:
-            target, home = (folder / text).resolve(), folder.resolve()
+            target = (home / text).resolve()
         except (OSError, RuntimeError, ValueError):
             raise expected("the path of a file", repr(text), "'measurements.csv'") from None
         if not self.allow_outside and not target.is_relative_to(home):
             raise expected("a path inside the problem file's folder", repr(text), "--allow-outside if you trust it")
-        return folder / text
+        return target
 
     # -- conditions
 
@@ -262,7 +285,7 @@ class _Reader:
             default = ["value"] if "of" in entry else fields[:1] if len(fields) == 1 else []
             names = [*domain.names, *(values or default)]  # a column is called as we call it, unless told
             return Observations.from_file(
-                self._inside(entry["file"]), **settings, **{name: columns.get(name, name) for name in names}
+                self._input(entry["file"]), **settings, **{name: columns.get(name, name) for name in names}
             )
         for key, value in {**columns, "sigma": entry.get("sigma")}.items():
             if isinstance(value, str):
@@ -282,25 +305,34 @@ class _Reader:
         try:
             return build(len(conditions), units)
         except ProblemError as problem:
-            pieces: list[Piece] = [(("equation",), 0, {})]
-            pieces += [(path, index + 1, {}) for index, (path, _) in enumerate(conditions[:MOST_TRIED])]
-            pieces += [(("units", key), 0, {key: unit}) for key, unit in units.items()]
-            raise self.with_line(problem, _faulty_piece(str(problem), build, pieces)) from None
+            said = str(problem)
+
+            def fails(count: int, units: Mapping[str, str]) -> bool:
+                return _fails(lambda: build(count, units), said)
+
+            raise self.with_line(problem, _faulty_piece(fails, [path for path, _ in conditions], units)) from None
+
+
+def _fails(build: Callable[[], Problem], message: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            build()
+        except ProblemError as problem:
+            return str(problem) == message
+    return False
 
 
 def _faulty_piece(
-    message: str, build: Callable[[int, Mapping[str, str]], Problem], pieces: list[Piece]
+    fails: Callable[[int, Mapping[str, str]], bool], conditions: list[schemas.Path], units: Mapping[str, str]
 ) -> schemas.Path:
-    """The first piece with which a problem fails as the whole does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for path, count, units in pieces:
-            try:
-                build(count, units)
-            except ProblemError as problem:
-                if str(problem) == message:
-                    return path
-    return ("equation",)
+    """The place of what makes a problem fail: its equations, the first condition with which it does, or a unit."""
+    if fails(0, {}) or not (units or conditions):
+        return ("equation",)
+    if fails(len(conditions), {}):
+        first = bisect.bisect_left(range(1, len(conditions) + 1), True, key=lambda count: fails(count, {}))
+        return conditions[min(first, len(conditions) - 1)]
+    return next((("units", key) for key, unit in units.items() if fails(0, {key: unit})), ("equation",))
 
 
 def _grid(entry: Mapping[str, ArrayLike]) -> Table:

@@ -1,7 +1,8 @@
 """Result files: written and read without pickle.
 
 The file is NetCDF: the field's mean and std on a grid at the top for any viewer, the posterior in the group
-`posterior`, descriptions as JSON text. Files carry a format version from the first day.
+`posterior`, descriptions as JSON text (result_file.schema.json). Files carry a format version from the first day, and
+a checksum from format 3 on. A file may come from a stranger: everything in it is checked before it is used.
 """
 
 from __future__ import annotations
@@ -9,29 +10,36 @@ from __future__ import annotations
 import errno
 import json
 import os
-import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import Advice, ProblemError, expected
+from factorfield.errors import Advice, AdviceWarning, expected, shown_path
 from factorfield.files import metadata
-from factorfield.files.atomic import complete
+from factorfield.files import schema as schemas
+from factorfield.files.atomic import complete, part_of
 from factorfield.files.description import problem_from_spec, problem_spec
-from factorfield.model.representation import Representation
+from factorfield.files.seal import check_seal, seal
+from factorfield.files.stored_arrays import StoredArrays, check_fields, checked_representation
 from factorfield.posterior.base import Posterior
 from factorfield.posterior.reading import posterior_from_arrays
+from factorfield.problem.hdf5 import is_variable, opened
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
+    import h5py
     import xarray as xr
 
 Array = NDArray[np.float64]
-FORMAT_VERSION = 2  # files of version 1 are read too
+FORMAT_VERSION = 3  # older files are read too
+SEALED_VERSION = 3  # files have a checksum from here on
+LEAST_ROOM = 1 << 26  # bytes that any file may ask for, however small it is
+LARGEST_RATIO = 256  # bytes that a file may ask for, over its size: arrays of zeros compress that well
 COMPRESSED = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless
 DENSE = 0.75  # share of numbers that are not zero above which compression costs time and saves nothing
 RESULT_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5")
@@ -66,16 +74,14 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     target = Path(path).expanduser()
     parent = target.parent
     if not parent.is_dir():
-        raise expected("an output path in an existing folder", str(target), f"mkdir -p {parent}")
+        raise expected("an output path in an existing folder", shown_path(target), f"mkdir -p {shown_path(parent)}")
     if target.is_dir():
-        raise expected("a file to write", f"the folder {target}", f"{target / 'run.nc'}")
+        raise expected("a file to write", f"the folder {shown_path(target)}", shown_path(target / "run.nc"))
     try:  # permissions, read-only file systems and special folders all show in the attempt
-        handle, probe = tempfile.mkstemp(dir=parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
-        os.unlink(probe)
+        part_of(target).unlink()
     except OSError as problem:
         raise expected(
-            "an output path that may be written", f"{target} ({problem.strerror})", "another folder"
+            "an output path that may be written", f"{shown_path(target)} ({problem.strerror})", "another folder"
         ) from None
     return target
 
@@ -85,6 +91,7 @@ def write(result: Result, grid: Mapping[str, Array], path: str | os.PathLike[str
     target = check_result(path)
     with complete(target) as part:
         _write(result, grid, part)
+        seal(part)
     return target
 
 
@@ -168,50 +175,76 @@ def read(path: str | os.PathLike[str]) -> Result:
         raise expected("a file written by solution.save", f"the problem file {source.name}", attempt)
     if not source.is_file():
         raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
-    top, group = _opened(source)
-    attributes = {str(key): value for key, value in top.attrs.items()}
-    if int(attributes["format_version"]) > FORMAT_VERSION:
-        raise ProblemError(
-            f"expected format version up to {FORMAT_VERSION}, received {attributes['format_version']}; "
-            f"try a newer factorfield (this is {__version__})"
-        )
-    arrays = {str(key): np.asarray(values) for key, values in group.data_vars.items()}
-    problem = problem_from_spec(json.loads(attributes["problem"]), arrays, top.get("truth"), top.get("stored"))
-    representation = Representation.from_spec(json.loads(attributes["representation"]), arrays)
-    return Result(
-        posterior_from_arrays(problem, representation, json.loads(attributes["noise"]), arrays),
-        attributes["status"],
-        attributes["status_help"],
-        trace=json.loads(attributes["trace"]),
-        timings=json.loads(attributes["timings"]),
-        settings=json.loads(attributes["settings"]),
-        versions=json.loads(attributes.get("versions", "{}")),
-        advice=_advice(attributes),
-    )
+    sealed: list[bool] = []
+    with opened(
+        source, "a file written by solution.save", "saving it again",
+        lambda file: sealed.append(check_seal(file, source.name)),
+    ) as (file, stored, datasets):  # fmt: skip
+        version = _checked_version(stored.attrs.get("format_version"), sealed[0], source.name)
+        told = _told(stored)
+        arrays = StoredArrays(datasets, "posterior/", max(LEAST_ROOM, LARGEST_RATIO * source.stat().st_size))
+        truth, kept = (_field(file, datasets, key, arrays) for key in ("truth", "stored"))
+        problem = problem_from_spec(told["problem"], arrays, truth, kept)
+        check_fields(problem)
+        representation = checked_representation(told["representation"], problem, arrays)
+        found = Result(
+            posterior_from_arrays(problem, representation, told["noise"], arrays), told["status"], told["status_help"],
+            told["trace"], told["timings"], told["settings"], told.get("versions", {}), _advice(told),
+        )  # fmt: skip
+    if version < SEALED_VERSION:
+        note = f"{source.name} is of format {version}, which has no checksum: a damaged number would not show"
+        warnings.warn(f"{note}; saving it again adds one", AdviceWarning, stacklevel=3)
+    return found
 
 
-def _advice(attributes: Mapping[str, str]) -> tuple[Advice, ...] | None:
+def _checked_version(stored: object, sealed: bool, name: str) -> int:
+    number = np.asarray(stored).ravel()
+    if number.size != 1 or number.dtype.kind not in "iu" or number[0] < 1:
+        raise expected("a file written by solution.save", f"{name} of format {stored}", "saving it again")
+    version = int(number[0])
+    if version > FORMAT_VERSION:
+        attempt = f"a newer factorfield (this is {__version__})"
+        raise expected(f"format version up to {FORMAT_VERSION}", str(version), attempt)
+    if version >= SEALED_VERSION and not sealed:
+        raise expected(f"{name} with its checksum", "none: it was cut or changed", "solving it again")
+    return version
+
+
+def _told(stored: h5py.File) -> dict[str, Any]:
+    """The descriptions, which are JSON in attributes, checked against the schema of result files."""
+    schema = json.loads(Path(__file__).with_name("result_file.schema.json").read_text(encoding="utf-8"))
+    told: dict[str, Any] = {}
+    for key in schema["properties"]:
+        if key in stored.attrs:
+            text = stored.attrs[key]
+            told[key] = text if key in ("status", "status_help") else json.loads(text)
+    try:
+        schemas.check(told, schema)
+    except schemas.Misfit as fault:
+        raise fault.error from None
+    return told
+
+
+def _advice(told: Mapping[str, Any]) -> tuple[Advice, ...] | None:
     """Advice as values; older files have its texts only, or do not say."""
-    if "advice" in attributes:
-        return tuple(Advice(*entry) for entry in json.loads(attributes["advice"]))
-    texts = json.loads(attributes.get("warnings", "null"))
-    return None if texts is None else tuple(Advice("", text) for text in texts)
+    if "advice" in told:
+        return tuple(Advice(*entry) for entry in told["advice"])
+    return None if "warnings" not in told else tuple(Advice("", text) for text in told["warnings"])
 
 
-def _opened(source: Path) -> tuple[xr.Dataset, xr.Dataset]:
-    """The fields and attributes at the top of a file, and the group with the posterior's arrays."""
+def _field(
+    file: BinaryIO, datasets: Mapping[str, h5py.Dataset], name: str, arrays: StoredArrays
+) -> xr.DataArray | None:
+    """A field at the top of the file with its coordinates; None if there is none."""
     import xarray as xr
 
-    try:
-        with open(source, "rb") as file:  # opened once: another process may put a new file into its place meanwhile
-            # units are for readers: a time axis in "days" stays the numbers that were solved with
-            with xr.open_dataset(file, engine="h5netcdf", decode_times=False) as opened:
-                top = opened.load()
-            with xr.open_dataset(file, engine="h5netcdf", group="posterior") as opened:
-                group = opened.load()
-        int(top.attrs["format_version"])
-    except (OSError, KeyError, ValueError) as problem:
-        raise expected(
-            "a file written by solution.save", f"{source.name} ({type(problem).__name__})", "saving it again"
-        ) from None
-    return top, group
+    if name not in datasets:
+        return None
+    others = [key for key in datasets if "/" not in key and key != name and len(key) > 1 and key != "field"]
+    kept = {key: item for key, item in datasets.items() if key == name or (len(key) == 1 and is_variable(item))}
+    arrays.take(kept)
+    # units are for readers: a time axis in "days" stays the numbers that were solved with
+    with xr.open_dataset(
+        file, engine="h5netcdf", decode_times=False, drop_variables=others, phony_dims="access"
+    ) as lazy:
+        return lazy[name].load()

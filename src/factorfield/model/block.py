@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import ProblemError
+from factorfield.errors import Advice, ProblemError
 from factorfield.model.activation import Activation, Identity
 from factorfield.model.basis import Tensor, family_for
 from factorfield.model.choices import (
@@ -47,7 +48,51 @@ def block_model(
     the data and the equation's linear part. `collocation` gives points per axis.
     """
     ansatz = activation or Identity()
+    plan = block_plan(problem, modes=modes, collocation=collocation, activation=ansatz, readout=readout)
+    check_memory(plan.representation.size, plan.rows)
     sizes = sizes_of(problem, ansatz)
+    sigmas, prior = block_sigmas(problem, sizes), block_prior(problem, plan.representation, sizes, ansatz)
+    groups = [
+        _statement_group(problem, plan.representation, statement, plan.points, sigma)
+        for statement, sigma in zip(problem.statements, sigmas, strict=True)
+    ]
+    automatic = plan.automatic if ansatz.name == "identity" else ()
+    settings = {
+        "model": "default", "modes": plan.modes, "automatic": list(automatic), "collocation": plan.points,
+        "scale": sizes.scale, "offset": sizes.shown, "activation": ansatz.name, "sigma": shown(problem, sigmas),
+    }  # fmt: skip
+    model = BlockModel(
+        problem=problem, representation=plan.representation, prior=prior, sigmas=sigmas, modes=plan.modes,
+        scale=sizes.scale, settings=settings, advice=plan.advice, automatic=automatic, collocation=plan.asked,
+        groups=beside_errors(groups, plan.representation, problem.fields, prior.mean),
+    )  # fmt: skip
+    check_collocation(model, {name: n for name, n in plan.points.items() if n < plan.features[name]})
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The shape of a model of one block before anything of its size is made."""
+
+    modes: dict[str, int]
+    automatic: tuple[str, ...]  # axes whose modes were chosen
+    features: dict[str, int]  # per axis
+    points: dict[str, int]
+    asked: dict[str, int]  # points that the user asked for
+    representation: Representation
+    rows: int
+    advice: tuple[Advice, ...]
+
+
+def block_plan(
+    problem: Problem,
+    *,
+    modes: Mapping[str, int] | None = None,
+    collocation: Mapping[str, int] | None = None,
+    activation: Activation | None = None,
+    readout: Sequence[float] = (1.0,),
+) -> Plan:
+    """What `block_model` would make of the same arguments."""
     given = checked_counts(modes, problem, "modes")
     chosen, advice = block_modes(problem, given)
     intervals = {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)}
@@ -56,31 +101,15 @@ def block_model(
     counts = {name: family.size for name, family in families.items()}
     asked = checked_counts(collocation, problem, "collocation")
     points = {**{name: 2 * n for name, n in counts.items()}, **asked}
-    basis = Tensor(families)
+    basis, ansatz = Tensor(families), activation or Identity()
     parts = [(name, basis, field_form(name, problem.domain.names, ansatz, readout)) for name in problem.fields]
     errors = [error_part(s, problem.domain, chosen) for s in problem.statements if s.error is not None]
     representation = Representation.build(parts + coefficient_parts(problem) + errors)
-    everywhere = int(np.prod([points[name] for name in problem.domain.names]))
-    observed = sum(len(s.target) for s in problem.statements if s.points is not None)
-    check_memory(representation.size, everywhere * len(problem.equations) + observed)
-    sigmas = block_sigmas(problem, sizes)
-    prior = block_prior(problem, representation, sizes, ansatz)
-    groups = [
-        _statement_group(problem, representation, statement, points, sigma)
-        for statement, sigma in zip(problem.statements, sigmas, strict=True)
-    ]
-    automatic = tuple(sorted(set(chosen) - set(given))) if ansatz.name == "identity" else ()
-    settings = {
-        "model": "default", "modes": chosen, "automatic": list(automatic), "collocation": points, "scale": sizes.scale,
-        "offset": sizes.shown, "activation": ansatz.name, "sigma": shown(problem, sigmas),
-    }  # fmt: skip
-    model = BlockModel(
-        problem=problem, representation=representation, prior=prior, sigmas=sigmas, modes=chosen, scale=sizes.scale,
-        settings=settings, advice=advice, automatic=automatic, collocation=asked,
-        groups=beside_errors(groups, representation, problem.fields, prior.mean),
-    )  # fmt: skip
-    check_collocation(model, {name: n for name, n in points.items() if n < counts[name]})
-    return model
+    everywhere = math.prod(points[name] for name in problem.domain.names)
+    rows = everywhere * len(problem.equations)
+    rows += sum(len(s.target) for s in problem.statements if s.points is not None)
+    automatic = tuple(sorted(set(chosen) - set(given)))
+    return Plan(chosen, automatic, counts, points, asked, representation, rows, advice)
 
 
 def _statement_group(

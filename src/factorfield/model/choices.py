@@ -86,6 +86,7 @@ HELD_FUNCTION = 1e-5  # of a function's size: what its left-out coefficients may
 ALONG, ACROSS = 512, 17  # points along the axis that is asked about, and along each other one
 # priors
 BROAD = 10.0  # prior sd of a state that nothing is known about, in units of the field's scale
+MOST_COUNTED = 1000  # modes or points along one axis that may be asked for
 OPEN = 1e3  # of what the equation settles: every window has its own, and together they must not speak about the state
 
 
@@ -182,7 +183,7 @@ def _told_mean(problem: Problem, name: str, walls: bool = False) -> float | None
     means = []
     for statement in problem.statements:
         relation = statement.relation
-        own = [slope for jet, slope in relation.jacobian.items() if not jet.orders]
+        own = [slope for jet, slope in relation.jacobian.items() if jet.field == name and not jet.orders]
         kinds = ("boundary",) if walls else ("initial", "observation")
         if statement.kind not in kinds or relation.fields != (name,) or not own or not _share(statement):
             continue
@@ -410,8 +411,9 @@ def checked_counts(counts: Mapping[str, int] | None, problem: Problem, what: str
     for name, count in (counts or {}).items():
         if name not in problem.domain:
             raise expected(f"{what} for the axes {', '.join(problem.domain.names)}", name, f"{what}={{'x': 8}}")
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= 100_000:
-            raise expected(f"a positive whole number of {what} along {name}", count, f"{what}={{'{name}': 8}}")
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= MOST_COUNTED:
+            wanted = f"a whole number of {what} along {name} from 1 to {MOST_COUNTED}"
+            raise expected(wanted, count, f"{what}={{'{name}': 8}}")
         checked[name] = int(count)
     return checked
 

@@ -7,11 +7,14 @@ and standard normal. The errors of starts and walls (face_errors.py) are such fu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.errors import expected
 from factorfield.model.basis import Tensor, family_for
 from factorfield.model.representation import Form, Representation, coefficient_form
 from factorfield.problem.coefficients import DEFAULT_LENGTH, Unknown
@@ -21,11 +24,13 @@ from factorfield.problem.problem import Problem
 Array = NDArray[np.float64]
 Part = tuple[str, Tensor, Form]
 FINEST = 48  # features along an axis at most
+MOST_FEATURES = 2500  # of all unknown functions together
 LEFT_OUT = 1e-6  # of the variance: what the principal components may miss
 
 
 def coefficient_parts(problem: Problem) -> list[Part]:
     """(name, basis, form) of every unknown number and function, after the fields in a representation."""
+    _check_features(problem)
     numbers = [(name, Tensor({}), coefficient_form(name, u.positive)) for name, u in problem.unknowns.items()]
     return numbers + [_function_part(name, u, problem.domain) for name, u in problem.functions.items()]
 
@@ -43,6 +48,18 @@ def coefficient_prior(problem: Problem, name: str) -> tuple[float, float]:
     return problem.unknowns[name].latent_moments if name in problem.unknowns else (0.0, 1.0)
 
 
+def _check_features(problem: Problem) -> None:
+    """Refuse functions that would need more features than their principal components can be found of."""
+    total = 0
+    for name, unknown in problem.functions.items():
+        axes = [problem.domain[axis] for axis in unknown.over]
+        total += math.prod(family_for(axis, features_of(unknown, axis)).size for axis in axes)
+        if total > MOST_FEATURES:
+            received = f"{total} up to {name}"
+            raise expected(f"unknown functions of at most {MOST_FEATURES} features", received, "a larger length")
+
+
+@lru_cache(maxsize=64)  # a model asks for them several times
 def _function_part(name: str, unknown: Unknown, domain: Domain) -> Part:
     axes = tuple(axis for axis in domain.names if axis in unknown.over)
     mean, variance = unknown.latent_moments
@@ -94,7 +111,7 @@ def _coefficient_covariance(axis: Axis, modes: int, length: float) -> Array:
     gap = np.abs(x[:, None] - x[None, :])
     if isinstance(axis, Periodic):  # as the crow flies across the circle
         gap = axis.length / np.pi * np.sin(np.pi * gap / axis.length)
-    scaled = np.sqrt(5.0) * gap / length
+    scaled = np.minimum(np.sqrt(5.0) * gap / length, 700.0)  # farther, the kernel is zero and squares overflow
     kernel = (1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled)
     solve = np.linalg.pinv(family(x))
     return np.asarray(solve @ kernel @ solve.T, float)

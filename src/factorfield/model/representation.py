@@ -9,6 +9,7 @@ its relation needs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import sympy
 
 Array = NDArray[np.float64]
+MOST_TERMS = 100  # of a slope when multiplied out, up to which slopes are compared as formulas
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,6 +471,8 @@ class _ChainRule:
                 straight.setdefault(latent, []).append((symbol, slope))
                 continue
             for group, reference in zip(curved, slopes, strict=True):
+                if max(expanded_terms(slope), expanded_terms(reference)) > MOST_TERMS:
+                    continue  # merging saves rows of features, and is not worth more than it saves
                 ratio = self.sympy.cancel(slope / reference)
                 constant = not (ratio.free_symbols & moving) and not self.sympy.fraction(ratio)[1].free_symbols
                 if self.jets[group[0][0]][0] == latent and constant:
@@ -478,6 +482,18 @@ class _ChainRule:
                 curved.append([(symbol, self.sympy.Integer(1))])
                 slopes.append(slope)
         return list(straight.values()), curved
+
+
+def expanded_terms(expression: sympy.Expr) -> int:
+    """About how many terms an expression has when it is multiplied out: what simplifying it costs."""
+    if expression.is_Add:
+        return sum(expanded_terms(part) for part in expression.args)
+    if expression.is_Mul:
+        return math.prod(expanded_terms(part) for part in expression.args)
+    if expression.is_Pow and expression.exp.is_Integer:
+        terms, power = expanded_terms(expression.base), abs(int(expression.exp))
+        return math.comb(terms + power - 1, power)
+    return 1 + sum(expanded_terms(part) for part in expression.args)
 
 
 def without_curvature(relation: LatentRelation) -> LatentRelation:

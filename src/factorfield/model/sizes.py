@@ -7,6 +7,8 @@ scale, so that few digits and no sigma of any meaning are enough.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
@@ -31,6 +33,7 @@ from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 MOST_FEATURES, MOST_ALONG = 300, 24  # of the first solve: in all, and along one axis
+MOST_NUMBERS = 1 << 23  # in the rows of the first solve
 BEYOND = 10.0  # loads that make this much more of a field than its told values are believed
 NEGLIGIBLE = 1e-10  # singular values of the first solve: directions that nothing tells stay at the offset
 
@@ -52,6 +55,8 @@ def sizes_of(problem: Problem, activation: Activation) -> Sizes:
 def first_size(problem: Problem, offsets: dict[str, float]) -> float:
     """The root mean square of the largest field about its offset, by least squares on few features; 0 if none."""
     representation, counts = _few_features(problem)
+    if representation.size * math.prod(counts.values()) * len(problem.statements) > MOST_NUMBERS:
+        return 0.0  # many axes of high order: few features are not few enough
     start, free = np.zeros(representation.size), np.zeros(representation.size, bool)
     for name, form in representation.forms.items():
         block = representation.latents[form.latents[0]].block

@@ -150,7 +150,11 @@ def _drive(
 
 @contextmanager
 def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
-    """A dask client; a local cluster is closed with it."""
+    """A dask client; a local cluster is closed with it.
+
+    Who can speak to a scheduler can run code. So our own listens on this machine only, without a dashboard, and asks
+    for a certificate that is made for this sweep (TLS): other users of the machine cannot speak to it either.
+    """
     distributed = needed("distributed", "cluster")
     dask = needed("dask", "cluster")
     settings = {
@@ -161,9 +165,11 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
     }
     with dask.config.set(settings):
         if scheduler is None:
+            needed("cryptography", "cluster")
             with (
                 distributed.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+                    n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=True, dashboard_address=None,
+                    silence_logs=50,
                 ) as cluster,
                 distributed.Client(cluster) as client,
             ):

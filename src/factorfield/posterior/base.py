@@ -266,6 +266,16 @@ class Posterior:
         return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
 
 
+def shaped(arrays: Mapping[str, Array], name: str, *shape: int | None) -> Array:
+    """A stored array of a given shape; None fits any length."""
+    found = arrays[name]
+    fits = len(found.shape) == len(shape) and all(b in (a, None) for a, b in zip(found.shape, shape, strict=True))
+    if not fits or found.size == 0:
+        wanted = " x ".join("any" if length is None else str(length) for length in shape)
+        raise expected(f"an array {name} of {wanted} numbers", f"shape {found.shape}", "saving it again")
+    return found
+
+
 def checked_levels(quantiles: Sequence[float]) -> Array:
     levels = np.asarray(quantiles, float)
     if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):

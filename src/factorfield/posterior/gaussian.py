@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from factorfield.model.representation import Latent, Representation
-from factorfield.posterior.base import Atom, Estimate, Posterior
+from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -50,7 +50,9 @@ class GaussianPosterior(Posterior):
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
-        return cls(problem, representation, noise, arrays["weight_mean"], arrays["weight_root"])
+        mean, root = shaped(arrays, "weight_mean", representation.size), arrays["weight_root"]
+        root = shaped(arrays, "weight_root", *(representation.size, None)[: max(1, root.ndim)])
+        return cls(problem, representation, noise, mean, root)
 
     @property
     def covariance(self) -> Array:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.basis import Orders
 from factorfield.model.representation import LatentRelation, Representation
-from factorfield.posterior.base import Estimate, Posterior
+from factorfield.posterior.base import Estimate, Posterior, shaped
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
@@ -49,7 +49,7 @@ class SampledPosterior(Posterior):
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
-        return cls(problem, representation, noise, arrays["weight_draws"])
+        return cls(problem, representation, noise, shaped(arrays, "weight_draws", None, representation.size))
 
     @staticmethod
     def spread(values: Array) -> Array:

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from factorfield.errors import expected
 from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.basis import Departure, Orders
 from factorfield.model.representation import Representation, end_map, layout, window_representation
 from factorfield.model.spectrum import Tail
-from factorfield.posterior.base import Atom, Estimate, Posterior
+from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.posterior.numbers import Numbers
 from factorfield.problem.domain import TIME
@@ -253,6 +254,7 @@ class ChainPosterior(Posterior):
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
+        _check_shapes(representation, arrays)
         links = []
         for i in range(len(arrays["chain_slope"])):
             message = _unpacked(arrays["chain_message_rows"][i], arrays["chain_message_target"][i])
@@ -263,15 +265,41 @@ class ChainPosterior(Posterior):
         space = problem.domain.space[0] if problem.domain.space else ""
         tails = {
             key.removeprefix("tail_"): Tail(space, values[0], values[1], values[2] + 1j * values[3])
-            for key, values in arrays.items()
-            if key.startswith("tail_")
-        }
+            for key in arrays if key.startswith("tail_") for values in [shaped(arrays, key, 4, None)]
+        }  # fmt: skip
         return cls(
             problem, representation, noise, arrays["chain_edges"],
             [Belief(m, r) for m, r in zip(arrays["chain_mean"], arrays["chain_root"], strict=True)],
             [links[int(kind)] for kind in arrays["chain_kind"]],
             [_unpacked(rows, target) for rows, target in pairs], tails, Numbers.from_arrays(arrays),
         )  # fmt: skip
+
+
+def _check_shapes(representation: Representation, arrays: Mapping[str, Array]) -> None:
+    """Whether a file's arrays are windows of this representation."""
+    state, inner = (len(part) for part in layout(representation))
+    windows = len(shaped(arrays, "chain_edges", None)) - 1
+    kinds = len(shaped(arrays, "chain_slope", None, inner, state))
+    shaped(arrays, "chain_mean", windows, state)
+    shaped(arrays, "chain_root", windows, state, None)
+    for name, count in (("future", windows), ("message", kinds)):
+        shaped(arrays, f"chain_{name}_rows", count, state, state)
+        shaped(arrays, f"chain_{name}_target", count, state)
+    for name, shape in (("offset", (inner,)), ("outside", (inner, None)), ("forward", (state, state))):
+        shaped(arrays, f"chain_{name}", kinds, *shape)
+    shaped(arrays, "chain_shift", kinds, state)
+    shaped(arrays, "chain_kick", kinds, state, arrays["chain_outside"].shape[2])
+    if np.any(np.diff(arrays["chain_edges"]) <= 0.0):
+        raise expected("windows one after the other", "edges in disorder", "saving it again")
+    _check_indices("chain_kind", shaped(arrays, "chain_kind", windows), kinds)
+    for i in range(kinds):
+        _check_indices(f"chain_inside_where_{i}", arrays[f"chain_inside_where_{i}"], inner)
+
+
+def _check_indices(name: str, values: Array, count: int) -> None:
+    whole = values == np.round(values)
+    if values.ndim != 1 or not np.all(whole & (values >= 0.0) & (values < count)):
+        raise expected(f"{name} of whole numbers below {count}", "others", "saving it again")
 
 
 def rowwise(factors: Sequence[Array], count: int) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from numpy.typing import ArrayLike
 
@@ -92,7 +93,7 @@ class Observations:
         from factorfield.problem.tables import read_columns
 
         wanted = [name for name in (*names.values(), sigma) if isinstance(name, str)]
-        found = read_columns(path, wanted if names else None)
+        found = read_columns(Path(path).expanduser(), wanted if names else None)
         if isinstance(sigma, str):
             sigma = found[sigma]
         elif not names and sigma is None and "sigma" in found:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
-from factorfield.problem.coefficients import Table
+from factorfield.problem.coefficients import Table, located
 from factorfield.problem.domain import Domain
-from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.parsing import evaluate, names_in, parse_sides
 from factorfield.problem.statement import Statement
 
+Array = NDArray[np.float64]
 POINTS = 16  # along each free axis, where two conditions are compared
+DIGITS = 9  # to which coefficients are the same
 CONTRADICTION = 30.0  # sigmas between two conditions on one face from which they cannot both be meant
 
 
@@ -46,31 +49,51 @@ def check_contradictions(
     statements: Sequence[Statement], domain: Domain, constants: Mapping[str, float | Table]
 ) -> None:
     """Two conditions on one face that ask the same quantity to have different values."""
-    faces = [s for s in statements if s.face is not None and not s.stencil and s.relation.is_linear]
-    for one, other in combinations(faces, 2):
-        if one.face == other.face:
-            gap, allowed = _gap(one, other, domain, constants)
-            if gap > allowed:
+    told: dict[object, list[Told]] = {}
+    for statement in statements:
+        if statement.face is not None and not statement.stencil and statement.relation.is_linear:
+            one = _told(statement, domain, constants)
+            if one is not None:
+                told.setdefault((one.ratios, *sorted(statement.face.items())), []).append(one)
+    for same in told.values():
+        values, slack = np.stack([one.values for one in same]), np.array([one.slack for one in same])
+        for index, one in enumerate(same[1:], 1):
+            gap = np.max(np.abs(values[:index] - one.values), axis=1)
+            beyond = gap - CONTRADICTION * np.hypot(slack[:index], one.slack) - 1e-9
+            if np.any(beyond > 0.0):
+                first = int(np.argmax(beyond > 0.0))
                 raise ProblemError(
-                    f"expected conditions that can hold together, received {one.name!r} and {other.name!r}, which "
-                    f"differ by {gap:.3g}; try removing one of them, or a larger sigma"
+                    f"expected conditions that can hold together, received {same[first].name!r} and {one.name!r}, "
+                    f"which differ by {gap[first]:.3g}; try removing one of them, or a larger sigma"
                 )
 
 
-def _gap(
-    one: Statement, other: Statement, domain: Domain, constants: Mapping[str, float | Table]
-) -> tuple[float, float]:
-    """How far two linear conditions on the same jets are apart, and how far they may be; (0, 0) if they differ."""
-    jets, parameters = one.relation.jets, (*one.relation.parameters, *other.relation.parameters)
-    if set(jets) != set(other.relation.jets) or any(name not in constants for name in parameters):
-        return 0.0, 0.0
-    symbol = next(iter(jets))
-    lead = one.relation.expression.diff(symbol), other.relation.expression.diff(symbol)
-    gap = (one.relation.expression / lead[0] - other.relation.expression / lead[1]).simplify()
-    if gap.free_symbols & set(jets):
-        return 0.0, 0.0
-    face = one.face or {}
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What a linear condition says at points of its face: a quantity, known by its ratios of jets, has these values."""
+
+    name: str
+    ratios: tuple[object, ...]  # names of the jets, and their coefficients over the first one's, rounded
+    values: Array
+    slack: float  # sigma of the values
+
+
+def _told(statement: Statement, domain: Domain, constants: Mapping[str, float | Table]) -> Told | None:
+    """In numbers, jet by jet; None where a coefficient is unknown, or the first one has no value somewhere."""
+    relation, face = statement.relation, statement.face or {}
+    if any(name not in constants for name in relation.parameters):
+        return None
     points = domain.tensor({n: [face[n]] if n in face else domain[n].cells(POINTS) for n in domain.names})
-    sizes = [np.max(np.abs(evaluate_coefficient(x, constants, points))) for x in (gap, *lead)]
-    sigma = np.hypot((one.sigma or 0.0) / sizes[1], (other.sigma or 0.0) / sizes[2])
-    return float(sizes[0]), CONTRADICTION * float(sigma) + 1e-9
+    known = {**constants, **located(points, relation.coordinates, constants)}
+    sides, jets = parse_sides(relation.text), sorted(str(symbol) for symbol in relation.jets)
+    zero = dict.fromkeys(names_in(sides), 0.0) | known  # a name that cancels needs a value too
+    rest = evaluate(sides, zero | dict.fromkeys(jets, 0.0))
+    slopes = [evaluate(sides, zero | dict.fromkeys(jets, 0.0) | {name: 1.0}) - rest for name in jets]
+    with np.errstate(all="ignore"):
+        shares = [np.broadcast_to(slope / slopes[0], points[domain.names[0]].shape) for slope in slopes]
+        values = np.broadcast_to(-rest / slopes[0], shares[0].shape)
+    if not np.all(np.isfinite([*shares, values])):
+        return None
+    sigma = statement.sigma if isinstance(statement.sigma, float) else 0.0
+    ratios = tuple((name, share.round(DIGITS).tobytes()) for name, share in zip(jets, shares, strict=True))
+    return Told(statement.name, ratios, values, sigma / float(np.max(np.abs(slopes[0]))))

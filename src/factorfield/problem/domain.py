@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 Points = Mapping[str, Array]
 Orders = tuple[tuple[str, int], ...]  # ((axis, times differentiated), ...), sorted, zeros left out
 TIME = "t"
+SHORTEST, LONGEST = 1e-30, 1e30  # axes: eighth derivatives of fields over them are still numbers
+DISTINCT = 1e-10  # length of an axis over its ends, at least: points in between must differ
+MOST_AXES = 4  # time and space
 PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
 
 
@@ -33,12 +36,12 @@ class Axis:
         object.__setattr__(self, "lower", float(self.lower))
         object.__setattr__(self, "upper", float(self.upper))
         object.__setattr__(self, "length", self.upper - self.lower)
+        ends = f"[{self.lower}, {self.upper}]"
         if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):
-            raise expected(
-                "finite ends with lower < upper",
-                f"[{self.lower}, {self.upper}]",
-                f"{type(self).__name__}(0, 1)",
-            )
+            raise expected("finite ends with lower < upper", ends, f"{type(self).__name__}(0, 1)")
+        if not SHORTEST <= self.length <= LONGEST or self.length < DISTINCT * max(abs(self.lower), abs(self.upper)):
+            wanted = f"an axis from {SHORTEST:g} to {LONGEST:g} long, whose ends differ in the first ten digits"
+            raise expected(wanted, ends, "other units, or another origin")
 
     def cells(self, count: int) -> Array:
         """Centres of `count` equal cells."""
@@ -86,6 +89,8 @@ class Domain(dict[str, Axis]):
                 raise expected(
                     f"ff.Periodic or ff.Interval for axis {name!r}", axis, f"{{'{name}': ff.Interval(0, 1)}}"
                 )
+        if len(axes) > MOST_AXES:
+            raise expected(f"at most {MOST_AXES} axes", str(len(axes)), "a problem of fewer dimensions")
         order = [name for name in axes if name == TIME] + [name for name in axes if name != TIME]
         super().__init__({name: axes[name] for name in order})
         self.names = tuple(order)

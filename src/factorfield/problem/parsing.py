@@ -11,22 +11,28 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from factorfield.errors import ProblemError, expected, nearest, shortened
 
 if TYPE_CHECKING:
     import sympy
 
+Array = NDArray[np.float64]
 FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "atan", "erf", "abs")
 CONSTANTS = ("pi",)
 RESERVED = frozenset(FUNCTIONS + CONSTANTS)
 LONGEST_TEXT = 2000
 DEEPEST = 120
 LARGEST_POWER = 20
+MOST_LEVELS = 24  # of sums in products in functions; long sums and products are one level
 LARGEST_NUMBER = 1e100
 
 _PLAIN = (ast.BinOp, ast.UnaryOp, ast.Load, ast.UAdd, ast.USub, ast.Pow, ast.Add, ast.Sub, ast.Mult, ast.Div)
+_ARRAY_NAMES = {"atan": "arctan"}  # where NumPy's are other than ours
 _BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
@@ -144,12 +150,47 @@ def names_in(sides: list[ast.expr]) -> list[str]:
     return list(dict.fromkeys(node.id for node in found if node.id not in CONSTANTS))
 
 
+def operations_in(sides: list[ast.expr]) -> int:
+    """Names, numbers and operations: what a text costs to work with."""
+    return sum(isinstance(node, ast.expr) for side in sides for node in ast.walk(side))
+
+
+def evaluate(sides: list[ast.expr], values: Mapping[str, Any]) -> Array:
+    """Left minus right in numbers: what suffices where no formula is needed. NaN where there is no real value."""
+    with np.errstate(all="ignore"):
+        numbers = [np.asarray(_number(side, values), float) for side in sides]
+        return numbers[0] - numbers[1] if len(numbers) == 2 else numbers[0]
+
+
+def _number(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Constant):
+        return np.float64(node.value)  # type: ignore[arg-type]
+    if isinstance(node, ast.Name):
+        return np.pi if node.id == "pi" else np.asarray(values[node.id], float)
+    if isinstance(node, ast.UnaryOp):
+        value = _number(node.operand, values)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.Call):
+        assert isinstance(node.func, ast.Name)
+        argument = _number(node.args[0], values)
+        if node.func.id == "erf":
+            from scipy import special
+
+            return special.erf(argument)
+        return getattr(np, _ARRAY_NAMES.get(node.func.id, node.func.id))(argument)
+    assert isinstance(node, ast.BinOp)
+    operation = np.power if isinstance(node.op, ast.Pow) else _BINARY[type(node.op)]
+    return operation(_number(node.left, values), _number(node.right, values))
+
+
 def to_sympy(sides: list[ast.expr], symbols: Mapping[str, sympy.Symbol], parameters: frozenset[str]) -> sympy.Expr:
     """Left minus right as a SymPy expression; every name must be in `symbols`."""
     import sympy
 
     converted = [_convert(side, symbols, parameters) for side in sides]
     expression = converted[0] - converted[1] if len(converted) == 2 else converted[0]
+    _check_powers(expression)
+    _check_levels(expression)
     if expression.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I):
         raise expected("a finite real expression", "a division by zero or a complex number", "checking the constants")
     return expression
@@ -193,6 +234,26 @@ def _power(
     if base.is_number:
         return _as_number(lambda: float(base) ** float(value))
     return base**value
+
+
+def _check_powers(expression: sympy.Expr) -> None:
+    """Powers of powers multiply: ((u**20)**20)**20 is beyond the limit, though no exponent in its text is."""
+    import sympy
+
+    for power in expression.atoms(sympy.Pow):
+        if power.exp.is_number and not abs(float(power.exp)) <= LARGEST_POWER:
+            limit = f"exponents between -{LARGEST_POWER} and {LARGEST_POWER}"
+            raise expected(f"{limit}, also of powers of powers", f"{float(power.exp):g}", "a smaller one")
+
+
+def _check_levels(expression: sympy.Expr) -> None:
+    """Functions of functions of functions: the derivatives of each level hold all levels below it."""
+    level = [expression]
+    for _ in range(MOST_LEVELS):
+        level = [part for node in level for part in node.args]
+        if not level:
+            return
+    raise expected(f"functions in at most {MOST_LEVELS} levels", "more", "a system of simpler equations")
 
 
 def _as_number(compute: Callable[[], complex]) -> sympy.Expr:

@@ -21,7 +21,7 @@ from factorfield.problem.conditions import Boundary, Condition, Equation, Initia
 from factorfield.problem.consistency import check_contradictions, check_counts
 from factorfield.problem.domain import TIME, Axis, Domain
 from factorfield.problem.noise import checked_noise
-from factorfield.problem.parsing import RESERVED, names_in, parse_sides
+from factorfield.problem.parsing import RESERVED, names_in, operations_in, parse_sides
 from factorfield.problem.relation import Relation, find_fields, parse_relation
 from factorfield.problem.statement import Error, GivenSigma, Statement
 from factorfield.problem.stencil import average, difference
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
+LARGEST_VALUE = 1e150  # of a measurement, coefficient or place: squares must be numbers too
+MOST_EQUATIONS, MOST_CONDITIONS = 50, 200
+MOST_OPERATIONS = 5000  # names, numbers and operations in the texts of all of them
 Equations = str | Equation | Sequence[str | Equation]
 
 
@@ -99,6 +102,7 @@ class Problem:
             typical_parameters={n: v.mean if isinstance(v, Unknown) else v for n, v in self.parameters.items()},
         )
         observed = [_observed_field(c, self.domain) for c in self.conditions if isinstance(c, Observations)]
+        check_counts_of(self.equations, self.conditions)
         texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
         known = [*self.parameters, *self.domain.names]
         self._set(fields=tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f])))
@@ -206,6 +210,8 @@ class Problem:
     def _observation_statement(self, condition: Observations, names: Counter[str]) -> Statement:
         column = _observed_field(condition, self.domain) or "value"
         relation = self.relation(condition.of or column)
+        if not relation.jets and not set(relation.parameters) & set(self.unknowns):
+            raise expected("observations of a field", f"{relation.text!r}, which mentions none", "of='u_x'")
         name = _numbered(f"observations of {condition.of or column}", names)
         arrays = {key: np.atleast_1d(_numbers(condition.columns[key], f"{key} of {name}")) for key in condition.columns}
         target = arrays.pop(column)
@@ -227,6 +233,18 @@ class Problem:
             received = f"{noise.name} noise" if noise is not None else f"{relation.text!r}"
             raise expected("average= of a linear functional with Gaussian noise", received, "values at points")
         return Statement(name, "observation", relation, arrays, None, target, sigma, noise, stencil)
+
+
+def check_counts_of(equations: Sequence[Equation], conditions: Sequence[Condition]) -> None:
+    """Refuse a description that is longer than formulas can be worked with, before any is."""
+    for what, items, most in (("equations", equations, MOST_EQUATIONS), ("conditions", conditions, MOST_CONDITIONS)):
+        if len(items) > most:
+            raise expected(f"at most {most} {what}", str(len(items)), "measurements of one kind as one condition")
+    texts = [item.of if isinstance(item, Observations) else item.text for item in (*equations, *conditions)]
+    operations = sum(operations_in(parse_sides(text)) for text in texts if text is not None)
+    if operations > MOST_OPERATIONS:
+        received = f"{operations} names, numbers and operations"
+        raise expected(f"at most {MOST_OPERATIONS} in all texts together", received, "tables for long formulas")
 
 
 def _numbered(name: str, names: Counter[str]) -> str:
@@ -284,6 +302,8 @@ def _numbers(values: object, what: str) -> Array:
     if not np.all(np.isfinite(array)):
         bad = int(np.sum(~np.isfinite(array)))
         raise expected(f"finite numbers for {what}", f"{bad} NaN or infinite", "dropping or filling them")
+    if array.size and np.max(np.abs(array)) > LARGEST_VALUE:
+        raise expected(f"numbers up to {LARGEST_VALUE:g} for {what}", f"{np.max(np.abs(array)):g}", "other units")
     return array
 
 
@@ -308,7 +328,7 @@ def _checked_sigma(sigma: object, count: int, what: str) -> GivenSigma:
     if sigma is None:
         return None
     values = _numbers(sigma, f"sigma of {what}")
-    if np.any(values <= 0.0):
+    if np.any(values < 1.0 / LARGEST_VALUE):
         raise expected(
             f"sigma > 0 for {what}", f"{float(values.min()):g}", "the standard deviation, in units of the value"
         )

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.problem.coefficients import Table, located
+from factorfield.problem.domain import Points
+from factorfield.problem.inversion import nearest_root
+from factorfield.problem.parsing import evaluate, parse_sides
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
 
+if TYPE_CHECKING:
+    import sympy
+
 Array = NDArray[np.float64]
+MOST_INVERTED = 2000  # places where a nonlinear condition is turned into values of its field
 POINTS = 64  # along each free axis, where a formula of a start or a wall is read
 
 
@@ -47,23 +56,35 @@ def constant_fields(problem: Problem) -> Iterator[dict[str, float]]:
 
 def told_values(problem: Problem, statement: Statement) -> Array | None:
     """The values of a field that a condition states, directly or as a function of it; None where it does not."""
-    import sympy
-
     relation = statement.relation
     if len(relation.jets) != 1 or statement.jet.orders or statement.stencil or not relation.fields:
         return None
-    symbol, seen = next(iter(relation.jets)), sympy.Symbol("seen", real=True)
+    where, known = _places(problem, statement), problem.typical_parameters
     if relation.is_linear:
-        solved = [(seen - relation.expression.subs(symbol, 0)) / relation.jacobian[statement.jet]]
+        seen = {**where, "seen": np.asarray(statement.target, float)}
+        values = np.ravel(evaluate_coefficient(_solved(relation), known, seen))
     else:
-        try:
-            solved = sympy.solve(relation.expression - seen, symbol)
-        except NotImplementedError:
-            return None
-    where = {**_places(problem, statement), "seen": np.asarray(statement.target, float)}
-    readings = (np.ravel(evaluate_coefficient(one, problem.typical_parameters, where)) for one in solved)
-    usable = [values for values in readings if np.all(np.isfinite(values))]
-    return max(usable, key=np.sum) if usable else None  # of u**2 = 4 the positive root
+        values = _inverted(relation, where, np.asarray(statement.target, float), known)
+    return values if np.all(np.isfinite(values)) else None
+
+
+def _solved(relation: Relation) -> sympy.Expr:
+    """The field of a linear relation as a formula of what was `seen`."""
+    import sympy
+
+    ((symbol, jet),) = relation.jets.items()
+    return (sympy.Symbol("seen", real=True) - relation.expression.subs(symbol, 0)) / relation.jacobian[jet]
+
+
+def _inverted(relation: Relation, where: Points, target: Array, known: Mapping[str, float | Table]) -> Array:
+    """The field of any other relation, at some of the places: its size needs no more. Of u**2 = 4 the positive one."""
+    count = len(next(iter(where.values())))
+    chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_INVERTED)).round().astype(int))
+    where = {name: x[chosen] for name, x in where.items()}
+    values = {**known, **located(where, relation.coordinates, known)}
+    sides, symbol = parse_sides(relation.text), str(next(iter(relation.jets)))
+    target = np.broadcast_to(target, (count,))[chosen]
+    return nearest_root(lambda u: evaluate(sides, {**values, symbol: u}), target)
 
 
 def _places(problem: Problem, statement: Statement) -> Mapping[str, Array]:

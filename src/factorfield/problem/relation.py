@@ -178,21 +178,26 @@ def _advice(name: str, fields: Sequence[str], axes: Sequence[str], parameters: S
 def evaluate_coefficient(
     coefficient: sympy.Expr, parameters: Mapping[str, float | Table], coordinates: Mapping[str, Array]
 ) -> float | Array:
-    """A functional's coefficient as a number, or one number per point; NaN where it has no real value."""
+    """A functional's coefficient as a number, or one number per point; NaN where it has no real value.
+
+    In floating point from the start: SymPy's numbers have exponents without end, and a tower of exponentials fills
+    any memory with one of them.
+    """
     import sympy
 
-    numbers = {s: parameters[str(s)] for s in coefficient.free_symbols if str(s) in parameters}
-    bound = sympy.sympify(coefficient).subs({s: v for s, v in numbers.items() if not isinstance(v, Table)})
+    bound = sympy.sympify(coefficient)
     names = sorted(str(s) for s in bound.free_symbols)
     if bound.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.AccumBounds):
         return float("nan")
-    if not names:
-        number = complex(bound)
-        return number.real if number.imag == 0.0 else float("nan")
     function = sympy.lambdify(
         [sympy.Symbol(n, real=True) for n in names], bound, modules=["scipy", "numpy"], dummify=True
     )
-    known = located(coordinates, names, parameters)
+    given = {name: parameters[name] for name in names if name in parameters}
+    numbers = {name: np.float64(value) for name, value in given.items() if not isinstance(value, Table)}
+    known = located(coordinates, [name for name in names if name not in numbers], parameters) | numbers
     with np.errstate(all="ignore"):  # what has no value is NaN
         found = np.asarray(function(*(known[name] for name in names)))
-    return np.where(found.imag == 0.0, found.real, np.nan) if np.iscomplexobj(found) else np.asarray(found, float)
+    real = np.where(found.imag == 0.0, found.real, np.nan) if np.iscomplexobj(found) else np.asarray(found, float)
+    if set(names) <= set(numbers):
+        return float(real) if np.isfinite(real) else float("nan")
+    return real

@@ -59,7 +59,8 @@ def graph(plt: Drawing, solution: Solution, _: View) -> Figure:
         _row(panel, group, -y, height, roots)
     size = solution.posterior.representation.size
     windows = solution.trace.get("windows")
-    held = f"{size} weights" + (f" in each of {windows} windows of time" if windows else "")
+    of_time = "1 window" if windows == 1 else f"each of {windows} windows"
+    held = f"{size} weights" + (f" in {of_time} of time" if windows else "")
     panel.text(0.0, -high + 0.1, held, fontsize=8, color=GREY, va="bottom")
     return figure
 

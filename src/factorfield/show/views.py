@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from factorfield import metrics
 from factorfield.errors import expected
 from factorfield.problem.domain import TIME
+from factorfield.problem.inversion import inverse
+from factorfield.problem.parsing import evaluate, parse_sides
 from factorfield.problem.problem import Problem, Statement, Unknown
 from factorfield.solution import Solution
 
@@ -196,14 +198,8 @@ def _in_field_units(statement: Statement) -> Array | None:
         return None
     if relation.expression == seen:
         return statement.target
-    import sympy
-
-    value = sympy.Symbol("value", real=True)
-    solved = sympy.solve(relation.expression - value, seen)
-    if len(solved) != 1:  # u**2 was measured: nobody knows the sign
-        return None
-    turned = np.asarray(sympy.lambdify(value, solved[0], "numpy")(statement.target), float)
-    return turned if turned.shape == statement.target.shape and np.all(np.isfinite(turned)) else None
+    sides = parse_sides(relation.text)  # None where u**2 was measured: nobody knows the sign
+    return inverse(lambda u: np.broadcast_to(evaluate(sides, {str(seen): u}), u.shape), statement.target)
 
 
 def kind_of(statement: Statement) -> str:

@@ -46,7 +46,7 @@ def field_data(solution: Solution, shown: View) -> dict[str, object]:
         "labels": [plain(name) for name in shown.names],
         "units": [units.get(name, "") for name in shown.names],
         "axes": [
-            {"name": name, "unit": units.get(name, ""), "values": [float(f"{v:.7g}") for v in x]}
+            {"name": name, "unit": units.get(name, ""), "values": x.tolist()}  # as stored: the slider names them
             for name, x in shown.axes.items()
         ],
         "mean": [packed(values) for values in shown.mean],

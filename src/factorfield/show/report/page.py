@@ -178,7 +178,7 @@ def _settings(solution: Solution) -> list[tuple[str, list[str], str]]:
 def _lines(key: str, value: object) -> list[str]:
     """The value of a setting, in a line; sigmas in a line each."""
     if key == "windows" and isinstance(value, Sequence):
-        return [f"{len(value) - 1} windows"]
+        return ["1 window" if len(value) == 2 else f"{len(value) - 1} windows"]
     if key == "sigma" and isinstance(value, Sequence):
         return [f"{name}: {rounded(number)}" for name, number in value]
     return [_text(value)]

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const page = JSON.parse(document.getElementById("numbers").textContent);
-  const BLUE = "#0072B2", ORANGE = "#D55E00", BLACK = "#222", GREY = "#777", BAND = 1.645;
+  const BLUE = "#0072B2", ORANGE = "#D55E00", BLACK = "#222", GREY = "#777", BAND = 1.645, MANY = 50;
   const MAPS = { // anchors at equal steps: viridis, cividis, red-blue
     mean: "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725",
     std: "00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838",
@@ -184,12 +184,13 @@
     const f = frame(element, extent(x), [low, high], [axisLabel(axis), labelled(field.labels[n], field.units[n])], 0.5);
     let body = "";
     if (known(s)) body += area(f, x, m.map((v, i) => v - BAND * s[i]), m.map((v, i) => v + BAND * s[i]));
-    body += curve(f, x, m, BLUE);
-    if (truth) body += curve(f, x, part(truth[n], k), BLACK, true);
+    const look = seen.length > MANY ? 'r="1.7" fill-opacity="0.45"' : 'r="2.6"'; // many must not bury the mean
     for (const [points, i, value] of seen) {
       const px = points[axis.name][i];
-      body += `<circle cx="${f.X(px).toFixed(1)}" cy="${f.Y(value).toFixed(1)}" r="2.6" fill="${ORANGE}"/>`;
+      body += `<circle cx="${f.X(px).toFixed(1)}" cy="${f.Y(value).toFixed(1)}" ${look} fill="${ORANGE}"/>`;
     }
+    body += curve(f, x, m, BLUE);
+    if (truth) body += curve(f, x, part(truth[n], k), BLACK, true);
     f.finish(body, `${field.names[n]} along ${axis.name} with 90 % interval`);
   }
   function spreads(element, n) { // the std along the only axis
@@ -269,7 +270,7 @@
     at = k;
     if (slider) {
       slider.value = String(k);
-      said.textContent = short(time.values[k]) + (time.unit ? ` ${time.unit}` : "");
+      said.textContent = +time.values[k].toPrecision(12) + (time.unit ? ` ${time.unit}` : ""); // as it is stored
       slider.setAttribute("aria-valuetext", `t = ${said.textContent}`);
     }
     draw(k);

@@ -1,0 +1,138 @@
+"""HDF5 and NetCDF files from strangers: looked over by their headers before a number is read.
+
+Such a file may point to other files (external storage, links, virtual datasets), declare terabytes that it does not
+hold, unpack without end, or hold what is no number; all of that is refused in one line, as is a damaged file.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import ProblemError, expected, shortened
+
+if TYPE_CHECKING:
+    import h5py
+
+Array = NDArray[np.float64]
+MOST_OBJECTS = 20_000  # groups and datasets
+OF_DIMENSIONS = ("DIMENSION_LIST", "REFERENCE_LIST")  # NetCDF's own references, from a variable to its dimensions
+DEFLATE, KNOWN_FILTERS = 1, (1, 2, 3, 5, 6, 32000)  # deflate, shuffle, checksum, n-bit, scale-offset, LZF
+LARGEST_RATIO = 1032  # of deflate: what is unpacked, over what is stored
+
+
+class Opened(NamedTuple):
+    file: BinaryIO
+    stored: h5py.File
+    datasets: dict[str, h5py.Dataset]  # by their paths, such as "posterior/weight_mean"
+
+
+@contextmanager
+def opened(
+    source: Path, what: str, attempt: str, first: Callable[[BinaryIO], object] | None = None
+) -> Iterator[Opened]:
+    """An HDF5 file and its datasets by name, all of them inside it; whatever fails while it is read is one line.
+
+    Opened once, also for what `first` looks at: another process may put a new file into its place meanwhile.
+    """
+    import h5py
+
+    try:
+        with open(source, "rb") as file:
+            if first is not None:
+                first(file)
+            with h5py.File(file, "r") as stored:
+                yield Opened(file, stored, _datasets(stored))
+    except (ProblemError, MemoryError):
+        raise
+    except Exception as problem:  # readers raise anything when a file is damaged: KeyError, RuntimeError, TypeError
+        reason = shortened(f"{type(problem).__name__}: {problem}", 80)
+        raise expected(what, f"{source.name} ({reason})", attempt) from problem
+
+
+def _datasets(stored: h5py.File) -> dict[str, h5py.Dataset]:
+    import h5py
+
+    found: dict[str, h5py.Dataset] = {}
+    waiting, seen = [("", stored)], 0
+    while waiting:
+        prefix, group = waiting.pop()
+        for name in group:
+            seen += 1
+            if seen > MOST_OBJECTS:
+                raise expected(f"a file of at most {MOST_OBJECTS} variables", "more", "only those that are needed")
+            path = f"{prefix}{name}"
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise _elsewhere(path, "a link")
+            item = group[name]
+            if isinstance(item, h5py.Group):
+                if path.count("/") > 8:
+                    raise expected("groups in at most 8 levels", path, "a flatter file")
+                waiting.append((f"{path}/", item))
+            elif isinstance(item, h5py.Dataset):
+                _check_storage(path, item)
+                found[path] = item
+    return found
+
+
+def _check_storage(path: str, dataset: h5py.Dataset) -> None:
+    import h5py
+
+    if dataset.is_virtual:
+        raise _elsewhere(path, "a virtual dataset")
+    if dataset.id.get_create_plist().get_external_count():
+        raise _elsewhere(path, "external storage")
+    for name in dataset.attrs:
+        kind = dataset.attrs.get_id(name).dtype
+        held = h5py.check_vlen_dtype(kind) or kind
+        if h5py.check_ref_dtype(held) is not None and name not in OF_DIMENSIONS:
+            raise _elsewhere(path, "an object reference")
+
+
+def is_variable(dataset: h5py.Dataset) -> bool:
+    """NetCDF writes a dimension without a coordinate as a dataset of nothing, and says so in its NAME."""
+    name = dataset.attrs.get("NAME", b"")
+    return not (isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable"))
+
+
+def _elsewhere(path: str, what: str) -> ProblemError:
+    return expected("numbers inside the file itself", f"{what} at {path!r}", "copying the numbers into one file")
+
+
+def check_numbers(datasets: Mapping[str, h5py.Dataset], limit: int) -> None:
+    """Real numbers, of no more bytes in all than the limit, whether stored or only declared."""
+    total = 0
+    for path, dataset in datasets.items():
+        if dataset.shape is None or dataset.dtype.kind not in "iuf":
+            kind = "nothing" if dataset.shape is None else shortened(str(dataset.dtype), 40)
+            raise expected(f"real numbers in {path!r}", kind, "another variable")
+        total += 8 * max(math.prod(dataset.shape), math.prod(dataset.chunks or (0,)))
+        if total > limit:
+            received = f"{total / 2**20:.0f} MiB up to {path!r}"
+            raise expected(f"at most {limit / 2**20:.0f} MiB of numbers", received, "a part of it")
+        _check_filters(path, dataset, limit)
+
+
+def _check_filters(path: str, dataset: h5py.Dataset, limit: int) -> None:
+    """A compressed chunk that unpacks to more than a chunk is a bomb: HDF5 would follow it to its end."""
+    pipeline = dataset.id.get_create_plist()
+    filters = [pipeline.get_filter(i)[0] for i in range(pipeline.get_nfilters())]
+    if any(code not in KNOWN_FILTERS for code in filters) or filters.count(DEFLATE) > 1:
+        raise expected(f"{path!r} plain or compressed by deflate", f"filters {filters}", "writing it again")
+    if DEFLATE not in filters:
+        return
+    size = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    for index in range(dataset.id.get_num_chunks()):
+        chunk = dataset.id.get_chunk_info(index)
+        if chunk.size * LARGEST_RATIO <= limit:
+            continue
+        _, packed = dataset.id.read_direct_chunk(chunk.chunk_offset)
+        if len(zlib.decompressobj().decompress(packed, size + 5)) > size + 4:  # a checksum may follow
+            raise expected(f"chunks of {size} bytes in {path!r}", "one that unpacks to more", "writing it again")

@@ -1,0 +1,372 @@
+"""Files that a stranger might send: results, data and problem files, changed at random or with intent.
+
+`mutant(kind, number)` is always the same file for the same number. The tests take a few of each;
+benchmarks/attack.py takes thousands, each in a process of its own with limits on memory and time.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import xarray as xr
+
+import factorfield as ff
+from factorfield.files.seal import LENGTH, MARK, seal
+
+Random = np.random.Generator
+OUTSIDE = "outside"  # a folder beside the one where files are read; nothing in it may be opened
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Files of an attack by name, and what was done to them; the first one is read."""
+
+    how: str
+    files: dict[str, bytes]
+    links: tuple[tuple[str, str], ...] = ()  # symbolic links: name and target
+
+    def write(self, folder: Path) -> Path:
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+        for name, target in self.links:
+            (folder / name).symlink_to(target)
+        return folder / next(iter(self.files))
+
+
+def mutant(kind: str, number: int) -> Mutant:
+    rng = np.random.default_rng([number, sorted(KINDS).index(kind)])
+    return KINDS[kind](rng)
+
+
+SCRAPS: list[Any] = [
+    None, True, -1, 0, 1, 2.5, 1e308, -1e308, 1e-320, 10**30, float("nan"), float("inf"), "", "x", "u",
+    "\x1b[31mred\x07", "9" * 5000, [], {}, [[]], [1, 2], {"a": 1}, "../outside/secret.h5",
+    "sin(u) + cos(2*u)", "u_t = u_xx", [0.0, 1.0],
+    ["t", "x"], 1_000_000, 30_000, "<script>alert(1)</script>", "${HOME}", "\u202egnirts", ["Periodic", 0, 1],
+]  # fmt: skip
+
+
+def scrap(rng: Random) -> Any:
+    return SCRAPS[rng.integers(len(SCRAPS))]
+
+
+def flipped(content: bytes, rng: Random, most: int = 30) -> bytes:
+    changed = bytearray(content)
+    for at in rng.integers(len(changed), size=rng.integers(1, most)):
+        changed[at] = rng.integers(256)
+    return bytes(changed)
+
+
+# -- results
+
+
+@cache
+def results() -> list[bytes]:
+    """Small solutions of every kind of posterior."""
+    x = np.linspace(0, 1, 9)
+    truth = xr.DataArray(x * (1 - x), dims="x", coords={"x": x}, name="u")
+    walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    rod = {"x": ff.Interval(0, 1)}
+    seen = ff.Observations(x=x, of="log(1 + u)", value=np.log1p(x * (1 - x)), sigma=1e-2)
+    slope = ff.Observations(x=x, u=x, sigma=0.1)
+    table = ff.Table(x=x, value=np.ones(9))
+    heat = {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 0.2)}
+    problems = [
+        ff.Problem("-u_xx = f*g", rod, {"f": ff.Unknown(1.0, 5.0), "g": table}, [*walls, seen], truth=truth),
+        ff.Problem("u_x = f", rod, {"f": ff.Unknown(1.0, 1.0, over="x")}, [walls[0], slope]),
+        ff.Problem("u_t = k*u_xx", heat, {"k": 0.1}, [ff.Initial("u = sin(2*pi*x)")], units={"x": "m"}),
+        ff.Problem(["u_t = v", "v_t = -u"], {"t": ff.Interval(0, 3)}, {}, [ff.Initial("u = 1"), ff.Initial("v = 0")]),
+    ]  # fmt: skip
+    found = []
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for problem in problems:
+            found.append(ff.solve(problem).save(Path(folder) / "run.nc").read_bytes())
+    return found
+
+
+def resealed(content: bytes, change: Callable[[h5py.File], None]) -> bytes:
+    """A file changed by somebody who knows how the checksum is made."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.nc"
+        path.write_bytes(content)
+        with h5py.File(path, "a") as file:
+            change(file)
+        seal(path)
+        return path.read_bytes()
+
+
+def result(rng: Random) -> Mutant:
+    content = results()[rng.integers(len(results()))]
+    how = str(rng.choice(["flipped", "flipped and sealed", "cut", "text", "attribute", "array", "elsewhere", "huge"]))
+    if how == "flipped":
+        changed = flipped(content, rng)
+    elif how == "cut":
+        changed = content[: rng.integers(len(content))]
+    elif how == "flipped and sealed":
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.nc"
+            path.write_bytes(flipped(content[:-LENGTH], rng, most=4))
+            seal(path)
+            changed = path.read_bytes()
+    else:
+        changes = {
+            "text": _other_text, "attribute": _other_attribute, "array": _other_array, "elsewhere": _elsewhere,
+            "huge": _huge,
+        }  # fmt: skip
+        changed = resealed(content, lambda file: changes[how](file, rng))
+    assert how == "flipped" or how == "cut" or MARK in changed
+    return Mutant(how, {"run.nc": changed})
+
+
+def _other_text(file: h5py.File, rng: Random) -> None:
+    """One to three entries of the JSON descriptions exchanged or left out."""
+    keys = ["problem", "representation", "noise", "trace", "timings", "settings", "versions", "warnings", "advice"]
+    for _ in range(rng.integers(1, 4)):
+        key = str(rng.choice(keys))
+        document = json.loads(file.attrs[key])
+        file.attrs[key] = json.dumps(_exchanged(document, rng))
+
+
+def _exchanged(document: Any, rng: Random) -> Any:
+    if isinstance(document, int | float) and rng.random() < 0.6:
+        return [document + 1, 0, -document, 10 * document, 0.5 * document, 1e6 * document][rng.integers(6)]
+    if not isinstance(document, dict | list) or not document or rng.random() < 0.1:
+        return scrap(rng)
+    where = list(document) if isinstance(document, dict) else list(range(len(document)))
+    at = where[rng.integers(len(where))]
+    if rng.random() < 0.1:
+        del document[at]
+    else:
+        document[at] = _exchanged(document[at], rng)
+    return document
+
+
+def _other_attribute(file: h5py.File, rng: Random) -> None:
+    key = str(rng.choice(["format_version", "status", "status_help", "problem", "representation", "noise", "trace"]))
+    value = scrap(rng)
+    if rng.random() < 0.2:
+        del file.attrs[key]
+    elif isinstance(value, str | bool | int | float) and abs(value if not isinstance(value, str) else 0) < 2**62:
+        file.attrs[key] = value
+    else:
+        file.attrs[key] = json.dumps(value) if rng.random() < 0.5 else np.arange(3)
+
+
+def _other_array(file: h5py.File, rng: Random) -> None:
+    """A variable with other numbers, another shape or another type, or none."""
+    names = [f"posterior/{name}" for name in file["posterior"]] + [name for name in file if name != "posterior"]
+    name = names[rng.integers(len(names))]
+    values = file[name][()]
+    how = rng.integers(6)
+    if how == 0:
+        del file[name]
+        return
+    if how == 1 and np.issubdtype(values.dtype, np.floating) and values.ndim:
+        values = values.copy()
+        values.ravel()[rng.integers(max(1, values.size))] = rng.choice([np.nan, np.inf, 1e308, -1.0, 1e9])
+        file[name][...] = values
+        return
+    changed = [
+        np.asarray(values).ravel()[: rng.integers(5)], np.asarray(values)[None], ["a", "b"], np.zeros(3, complex),
+    ][rng.integers(4)]  # fmt: skip
+    del file[name]
+    file[name] = changed
+
+
+def _elsewhere(file: h5py.File, rng: Random) -> None:
+    name = str(rng.choice(["posterior/weight_mean", "posterior/chain_mean", "truth", "mean", "posterior/extra"]))
+    if name in file:
+        del file[name]
+    _point_elsewhere(file, name, rng)
+
+
+def _point_elsewhere(file: h5py.File, name: str, rng: Random) -> None:
+    secret = f"../{OUTSIDE}/secret.h5"
+    how = rng.integers(4)
+    if how == 0:
+        file[name] = h5py.ExternalLink(secret, "/u")
+    elif how == 1:
+        file[name] = h5py.SoftLink("/" + next(iter(file)))
+    elif how == 2:
+        file.create_dataset(name, (3,), "f8", external=[(f"../{OUTSIDE}/secret.csv", 0, 24)])
+    else:
+        layout = h5py.VirtualLayout((3,), "f8")
+        layout[:] = h5py.VirtualSource(secret, "u", (3,))
+        file.create_virtual_dataset(name, layout)
+
+
+def _huge(file: h5py.File, rng: Random) -> None:
+    """Gigabytes that are declared and not stored, in a variable that is needed or in one that is not."""
+    names = [f"posterior/{name}" for name in file["posterior"]] + ["truth", "unused", "posterior/unused"]
+    name = names[rng.integers(len(names))]
+    shape = tuple(int(n) for n in rng.choice([3, 1 << 10, 1 << 16, 1 << 30], size=rng.integers(1, 4)))
+    if name in file:
+        shape = shape if rng.random() < 0.5 else tuple(1 << 12 for _ in file[name].shape) or (1 << 30,)
+        del file[name]
+    file.create_dataset(name, shape, "f8", chunks=tuple(min(n, 64) for n in shape))
+
+
+# -- data files
+
+COLUMNS = {"x": np.linspace(0, 1, 7), "t": np.full(7, 0.1), "u": np.sin(np.arange(7.0))}
+POSED = """equation = "u_t = 0.1*u_xx"
+domain = {{ x = [0, 1], t = [0, 1] }}
+[[observations]]
+file = "{name}"
+sigma = 0.1
+"""
+CELLS = [
+    "", "NA", "nan", "inf", "-1e400", "1_000", "\u0661\u0662", "0x10", "1e5", "x", '"', '"a,b"', "1,5", "\x00",
+    "\x1b[2J",    "9" * 200_000, "-", "+-1", "1e", ".", "#", "0.5 0.6", "\ufeff", "\u00a0", "true",
+]  # fmt: skip
+
+
+def data(rng: Random) -> Mutant:
+    ending = str(rng.choice(["csv", "csv", "h5", "nc"]))
+    how, content = _csv(rng) if ending == "csv" else _hdf5(ending, rng)
+    name = f"data.{ending}"
+    links: tuple[tuple[str, str], ...] = ()
+    if rng.random() < 0.05:
+        how, links, name = "link", ((f"link.{ending}", f"../{OUTSIDE}/secret.{ending}"),), f"link.{ending}"
+    return Mutant(f"{ending} {how}", {"a.toml": POSED.format(name=name).encode(), f"data.{ending}": content}, links)
+
+
+def _csv(rng: Random) -> tuple[str, bytes]:
+    rows = [",".join(COLUMNS), *(",".join(map(repr, map(float, row))) for row in zip(*COLUMNS.values(), strict=True))]
+    how = str(rng.choice(["flipped", "cells", "lines", "separator", "noise"]))
+    if how == "flipped":
+        return how, flipped("\n".join(rows).encode(), rng, most=6)
+    if how == "noise":
+        return how, rng.bytes(int(rng.integers(2000)))
+    if how == "separator":
+        return how, "\n".join(rows).replace(",", str(rng.choice([";", "\t", " ", "|", ",,"]))).encode()
+    for _ in range(rng.integers(1, 5)):
+        at = int(rng.integers(len(rows)))
+        if how == "lines":
+            rows.insert(at, str(rng.choice(["", "# a note", "   ", "x,t,u", '"open', "1,2", "1,2,3,4", "\x0c", "\r"])))
+        else:
+            cells = rows[at].split(",")
+            cells[rng.integers(len(cells))] = CELLS[rng.integers(len(CELLS))]
+            rows[at] = ",".join(cells)
+    return how, "\n".join(rows).encode()
+
+
+def _hdf5(ending: str, rng: Random) -> tuple[str, bytes]:
+    how = str(rng.choice(["flipped", "cut", "elsewhere", "huge", "type"]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"a.{ending}"
+        if ending == "nc":
+            xr.Dataset({n: ("point", v) for n, v in COLUMNS.items()}).to_netcdf(path, engine="h5netcdf")
+        else:
+            with h5py.File(path, "w") as file:
+                for name, values in COLUMNS.items():
+                    file.create_dataset(name, data=values, compression="gzip" if rng.random() < 0.5 else None)
+        if how == "flipped":
+            return how, flipped(path.read_bytes(), rng)
+        if how == "cut":
+            return how, path.read_bytes()[: rng.integers(path.stat().st_size)]
+        with h5py.File(path, "a") as file:
+            name = str(rng.choice([*COLUMNS, "unused"]))
+            if name in file:
+                del file[name]
+            if how == "elsewhere":
+                _point_elsewhere(file, name, rng)
+            elif how == "huge":
+                shape = tuple(int(n) for n in rng.choice([7, 1 << 16, 1 << 35], size=rng.integers(1, 4)))
+                file.create_dataset(name, shape, "f8", chunks=tuple(min(n, 64) for n in shape))
+            else:
+                kinds = [["a", "b"], np.zeros(7, complex), h5py.Empty("f8"), np.zeros(7, [("a", "f8")])]
+                file[name] = [*kinds, np.zeros((7, 2))][rng.integers(5)]
+        return how, path.read_bytes()
+
+
+# -- problem files
+
+ATOMS = ["u", "u_x", "u_xx", "u_t", "v", "nu", "x", "t", "pi", "0", "1", "2", "0.5", "1e-3", "1e99", "7.0"]
+CALLS = ["sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "atan", "erf", "abs"]
+TEXTS = [
+    "sin(u) + cos(2*u)", "tanh(u) + 0.1*u", "u**2", "log(u)", "u_x", "exp(exp(exp(exp(u))))", "((u**20)**20)**20",
+    "*".join(f"(1 + u + {k}*u_x)" for k in range(13)), "u" + " + u" * 300, "erf(u)*abs(u)", "1/u", "u**-20",
+    "(((((u + 1)**2 + 1)**2 + 1)**2 + 1)**2 + 1)**2", "__import__('os')", "sqrt(u)*" * 60 + "u", "cosh(1e99*u)",
+    "u = " + "sin(x)*" * 100 + "1", "u = tan(x)**19*exp(sin(x)**19)", "sin(sin(sin(sin(sin(sin(sin(u)))))))",
+]  # fmt: skip
+PATHS = ["~/secret.csv", "~root/secret.csv", "$HOME/secret.csv", f"../{OUTSIDE}/secret.csv", "/etc/passwd", "a.toml"]
+
+
+def expression(rng: Random, depth: int = 4) -> str:
+    if depth == 0 or rng.random() < 0.2:
+        return ATOMS[rng.integers(len(ATOMS))]
+    if rng.random() < 0.3:
+        return f"{CALLS[rng.integers(len(CALLS))]}({expression(rng, depth - 1)})"
+    sign = str(rng.choice(["+", "-", "*", "*", "/"]))
+    if rng.random() < 0.15:
+        return f"({expression(rng, depth - 1)})**{rng.integers(-3, 21)}"
+    return f"({expression(rng, depth - 1)} {sign} {expression(rng, depth - 1)})"
+
+
+def text(rng: Random) -> str:
+    return TEXTS[rng.integers(len(TEXTS))] if rng.random() < 0.3 else expression(rng)
+
+
+def problem(rng: Random) -> Mutant:
+    how = str(rng.choice(["conditions", "of", "many", "lengths", "sizes", "paths", "tree", "units of the domain"]))
+    lines = _posed(rng, how)
+    if rng.random() < 0.2:  # and some damage
+        at = int(rng.integers(len(lines)))
+        lines[at] = lines[at][: rng.integers(len(lines[at]) + 1)]
+    return Mutant(how, {"a.toml": "\n".join(lines).encode()})
+
+
+def _posed(rng: Random, how: str) -> list[str]:
+    right = expression(rng, 3) if rng.random() < 0.5 else "nu*u_xx - u"
+    ends = "[0, 1]"
+    if how == "units of the domain":
+        wide, narrow = ["[0, 1e308]", "[-1e308, 1e308]", "[0, 1e29]"], ["[0, 1e-320]", "[1e9, 1e9]", "[0, 1e-29]"]
+        ends = str(rng.choice(wide + narrow))
+    many = int(rng.choice([60, 300, 3000])) if how == "many" else 1
+    if how == "many" and rng.random() < 0.5:
+        lines = ["equation = [", *(f'"a{k}_t = a{k}_xx - a{(k + 1) % many}",' for k in range(many)), "]"]
+    else:
+        lines = [f'equation = "u_t = {right}"']
+    lines += ["[domain]", f"x = {ends if rng.random() < 0.5 else '{ periodic = ' + ends + ' }'}", "t = [0, 1]"]
+    lines += ["[parameters]", "nu = 0.1"]
+    if how == "lengths":
+        over = str(rng.choice(['"x"', '["x", "t"]', '["t", "x", "y"]']))
+        lines[-1] = f"nu = {{ mean = 1, std = 1, over = {over}, length = {rng.choice([1e-300, 1e-9, 0.01, 1e300])} }}"
+    for _ in range(many if how == "many" else rng.integers(0, 4)):
+        said = f"u = {expression(rng, 2)}" if rng.random() < 0.5 else text(rng)
+        face = "" if rng.random() < 0.5 else "at = { x = 0 }"
+        lines += ["[[boundary]]" if face else "[[initial]]", f'text = "{said}"', *([face] if face else [])]
+        lines += [f"sigma = {rng.choice([1e-300, 1e-3, 1e9])}"] if rng.random() < 0.5 else []
+    if how in ("of", "paths"):
+        lines += ["[[observations]]", "sigma = 0.1"]
+        file = f'file = "{PATHS[rng.integers(len(PATHS))]}"'
+        lines += [file] if how == "paths" else ["x = [0.1, 0.5, 0.9]", "t = 0.5", f'of = "{text(rng)}"']
+        values = rng.choice(["[0.1, 0.2, 0.3]", "[1e308, 0, 1]", "[-1, -2, 0.5]"])
+        lines += [] if how == "paths" else [f"value = {values}"]
+    if how == "sizes":
+        lines += ["[method]", f"modes = {{ x = {rng.choice([1, 100, 2000, 10**9])} }}"]
+    if how == "paths" and rng.random() < 0.5:
+        lines += ["[output]", f'solution = "{rng.choice(["~/planted.nc", "../outside/planted.nc", "a.toml"])}"']
+    if how == "tree":
+        trees = ["a" + ".a" * 300 + " = 1", "a.b = 1\n" * 500, "[[" * 600, "x = " + "[" * 400, "[a]\n" * 300, '"' * 999]
+        lines.append(trees[rng.integers(len(trees))])
+    return lines
+
+
+KINDS: dict[str, Callable[[Random], Mutant]] = {"data": data, "problem": problem, "result": result}
+COMMANDS = {  # what is run on each, FILE standing for its name
+    "data": [["check", "FILE"]],
+    "problem": [["check", "FILE"]],
+    "result": [["show", "FILE"], ["report", "FILE", "--out", "page.html"]],
+}
