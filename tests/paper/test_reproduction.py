@@ -271,7 +271,8 @@ def test_the_plan_has_the_papers_counts() -> None:
     }
     assert count["mean-field", "advection"] == 50 and count["mean-field", "fisher-kpp"] == 80
     assert count["sgd", "advection"] == 50 and count["sgd", "fisher-kpp"] == 80
-    assert count["hmc", "advection"] == 30 and count["hmc", "fisher-kpp"] == 16
+    assert count["hmc", "advection"] == count["vi", "advection"] == 42  # two rows at b = 7
+    assert count["hmc", "fisher-kpp"] == count["vi", "fisher-kpp"] == 32
     for target in ("width", "residual-noise", "schedule"):
         assert {r.row for r in TARGETS[target](everything)} == {0, 1, 2}
     assert len({r.key for r in TARGETS["residual-noise"](everything)}) == 10 * 5 * 3

@@ -13,14 +13,19 @@ DIFFUSIONS, REACTIONS = (0.5, 1.0, 2.0, 5.0), (1.0, 2.0, 5.0, 10.0)
 NOISES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 WIDTHS = (1, 2, 3, 4)
 SCHEDULES = ("prior", "data", "equation", "data then equation", "mixed")
-METHODS = ("mean-field", "joint", "hmc", "vi", "sgd")
+METHODS = ("mean-field", "joint", "chain", "hmc", "vi", "sgd")
+SAMPLING = ("hmc", "vi")  # what costs most: fewer rows where a run takes many minutes
+SAMPLED_ROWS = {7.0: 2}  # advection rows of HMC and VI by speed; ten elsewhere
+SAMPLED_FISHER_ROWS = 2
 ABLATION_ROWS = 3
-SAMPLED_SPEEDS = (0.1, 0.4, 1.0)  # VI and HMC cost hours beyond; --speeds asks for more
+TIMED_SPEEDS = (0.1, 0.4, 1.0)  # of HMC and VI; --speeds asks for more
+SEEDS, SAMPLED_SEEDS, SAMPLED_SEED_ROWS = 5, 3, 2  # of `spread`: mean-field and joint; HMC, on so many rows at b <= 1
+LONG = 3000  # epochs, where `spread` asks how many would have been enough
 
 
 @dataclass(frozen=True)
 class Scope:
-    """How much of the paper is run. `speeds` None: all (VI and HMC up to b = 1)."""
+    """How much of the paper is run. `speeds` None: all."""
 
     methods: tuple[str, ...] = METHODS
     rows: int | None = None  # advection 10 and Fisher-KPP 5 unless given
@@ -43,9 +48,17 @@ class Scope:
     def speeds_of(self, method: str) -> tuple[float, ...]:
         if self.speeds is not None:
             return self.speeds
-        if self.quick:
-            return SAMPLED_SPEEDS[:2]
-        return SAMPLED_SPEEDS if method in ("hmc", "vi") else SPEEDS
+        return SPEEDS[:2] if self.quick else SPEEDS
+
+    def advection_rows_of(self, method: str, speed: float) -> int:
+        if self.rows is None and not self.quick and method in SAMPLING:
+            return SAMPLED_ROWS.get(speed, self.advection_rows)
+        return self.advection_rows
+
+    def fisher_rows_of(self, method: str) -> int:
+        return (
+            min(self.fisher_rows, SAMPLED_FISHER_ROWS) if self.rows is None and method in SAMPLING else self.fisher_rows
+        )
 
     @property
     def settings(self) -> list[tuple[float, float]]:
@@ -71,11 +84,25 @@ def table1(scope: Scope) -> list[Run]:
         scope.advection(method, speed, row)
         for method in scope.methods
         for speed in scope.speeds_of(method)
-        for row in range(scope.advection_rows)
+        for row in range(scope.advection_rows_of(method, speed))
     ]
     for method in scope.methods:
-        rows = min(scope.fisher_rows, 1) if method in ("hmc", "vi") and scope.rows is None else scope.fisher_rows
-        runs += [scope.fisher(method, nu, rho, row) for row in range(rows) for nu, rho in scope.settings]
+        rows = range(scope.fisher_rows_of(method))
+        runs += [scope.fisher(method, nu, rho, row) for row in rows for nu, rho in scope.settings]
+    return runs
+
+
+def spread(scope: Scope) -> list[Run]:
+    """Table 1 again with other points and another order of factors; and with epochs enough to converge."""
+    seeds = 2 if scope.quick else SEEDS
+    first = of_methods(scope, "mean-field", "joint")
+    runs = [replace(run, seed=seed) for seed in range(seeds) for run in first]
+    if "mean-field" in scope.methods:
+        runs += [replace(run, options={"epochs": LONG}) for run in first if run.method == "mean-field"]
+    if "hmc" in scope.methods and not scope.quick:
+        slow = [b for b in scope.speeds_of("hmc") if b <= 1.0]
+        runs += [replace(scope.advection("hmc", b, row), seed=seed) for seed in range(SAMPLED_SEEDS) for b in slow
+                 for row in range(min(scope.advection_rows, SAMPLED_SEED_ROWS))]  # fmt: skip
     return runs
 
 
@@ -90,7 +117,9 @@ def of_methods(scope: Scope, *names: str) -> list[Run]:
 
 def timing(scope: Scope) -> list[Run]:
     names = [name for name in scope.methods if name != "sgd"]
-    runs = [scope.advection(m, b, 0) for m in names for b in scope.speeds_of(m)]
+    asked = scope.speeds is not None or scope.quick
+    speeds = {m: TIMED_SPEEDS if m in SAMPLING and not asked else scope.speeds_of(m) for m in names}
+    runs = [scope.advection(m, b, 0) for m in names for b in speeds[m]]
     runs += [scope.fisher(m, nu, rho, 0) for m in names for nu, rho in _reactions(scope)]
     ours = [scope.fisher("mean-field", nu, rho, 0) for nu, rho in _reactions(scope)]
     runs += [replace(run, options={"continuation": ""}) for run in ours]  # what continuation costs: fits without it
@@ -138,6 +167,7 @@ TARGETS = {
     "posteriors": lambda scope: of_methods(scope, "mean-field", "joint", "hmc", "vi"),
     "pinn": lambda scope: of_methods(scope, "mean-field", "sgd"),
     "calibration": table1,
+    "spread": spread,
     "schedule": schedule,
     "width": width,
     "residual-noise": residual_noise,

@@ -25,7 +25,9 @@ EQUATIONS = ("advection", "fisher-kpp")
 REFERENCES = {"stored": "against the stored field", "exact": "against the exact solution", "late": "t >= 0.02"}
 SCORES = ("rmse", "coverage90", "coverage95", "crps", "nll", "relative_l2")
 # columns of `Records.frame`: how a run is found, its numbers, and its lists
-FOUND_BY = ("equation", "physics", "row", "method", "initial", "model", "options", "kind", "cell", "label", "status")
+FOUND_BY = (
+    "equation", "physics", "row", "method", "initial", "model", "options", "kind", "seed", "cell", "label", "status",
+)  # fmt: skip
 NUMBERS = (
     *SCORES, *(f"{reference}_{score}" for reference in REFERENCES for score in SCORES), "rms_residual",
     "std_at_start", "std_at_end", "error_at_start", "error_at_end", "fit", "cold", "warm", "predict", "rhat", "ess",
@@ -85,8 +87,8 @@ class Records:
         return frame
 
     def pick(self, **wanted: object) -> pd.DataFrame:
-        """Runs whose spec has these entries, and the defaults elsewhere (no options of model or method)."""
-        wanted = {"model": {}, "kind": "scores", "initial": "pdebench", **wanted}
+        """Runs whose spec has these entries, and the defaults elsewhere (seed 0, no options of model or method)."""
+        wanted = {"model": {}, "kind": "scores", "initial": "pdebench", "seed": 0, **wanted}
         keep = np.ones(len(self.frame), dtype=bool)
         for key, value in wanted.items():
             keep &= np.array([entry == value for entry in self.frame[key]], dtype=bool)
