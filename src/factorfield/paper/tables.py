@@ -308,7 +308,7 @@ def timing(records: Records) -> list[Table]:
     for key in names:
         lines[f"{key} : ours"] = runs[key] / runs["cell"].map(ours[key]).astype(float)
     return [Table("timing: training cold (compilation included) and warm, inference steady", lines,
-                  "ours = mean-field message passing, as in the paper")]  # fmt: skip
+                  "seconds of one processor; ours = mean-field message passing, as in the paper")]  # fmt: skip
 
 
 TABLES: dict[str, Callable[[Records], list[Table]]] = {
