@@ -271,8 +271,8 @@ def measured(solution: Solution, problem: Problem) -> Results:
 
 
 # -- timing, by the paper's rule: training cold in a process of its own, inference steady
-# Seconds are those of the processor: the clock's on an idle machine, as a worker has one thread; on a busy one they leave
-# out the time that other work took.
+# Seconds are those of the processor: the clock's on an idle machine, as a worker has one thread; on a busy one they
+# leave out what other work took.
 
 
 def timed_apart(run: Run, data: str | None) -> Record:
