@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,19 @@ class Claim:
     text: str
     answer: str
     number: str
+    runs: int  # that were looked at
+
+
+@dataclass(frozen=True)
+class Watched(Records):
+    """Records that note which runs were picked."""
+
+    picked: set[int] = field(default_factory=set)
+
+    def pick(self, **wanted: object) -> pd.DataFrame:
+        chosen = super().pick(**wanted)
+        self.picked.update(chosen.index)
+        return chosen
 
 
 NOT_RUN = ("not run", "no records")
@@ -246,12 +259,14 @@ CLAIMS: Sequence[tuple[str, Callable[[Records], tuple[str, str]]]] = (
 
 def answered(records: Records) -> list[Claim]:
     claims = []
+    watched = Watched(records.all)
     for text, check in CLAIMS:
-        answer, number = check(records)
-        claims.append(Claim(text, answer, number))
+        watched.picked.clear()
+        answer, number = check(watched)
+        claims.append(Claim(text, answer, number, len(watched.picked)))
     return claims
 
 
 def as_table(claims: Sequence[Claim]) -> Table:
-    return Table("claims", pd.DataFrame([vars(claim) for claim in claims], columns=["text", "answer", "number"])
+    return Table("claims", pd.DataFrame([vars(claim) for claim in claims], columns=["text", "answer", "number", "runs"])
                  .rename(columns={"text": "claim"}))  # fmt: skip

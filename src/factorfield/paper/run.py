@@ -198,7 +198,7 @@ def execute(run: Run, data: str | None = None) -> Record:
 def execute_together(runs: Sequence[Run], data: str | None = None) -> list[Record]:
     """The records of runs that differ in their row only; fit times are shares of the batch's."""
     first, count = runs[0], len(runs)
-    begin = time.perf_counter()
+    begin, begin_processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a sweep's reader looks at statuses
         tasks = [run.problem(data) for run in runs]
@@ -211,7 +211,9 @@ def execute_together(runs: Sequence[Run], data: str | None = None) -> list[Recor
         solved = time.perf_counter()
         results = [measured(solution, problem) for solution, problem in zip(solutions, tasks, strict=True)]
     end = time.perf_counter()
-    shares = {"build": (built - begin) / count, "fit": (solved - built) / count, "total": (end - begin) / count}
+    seconds = {"build": built - begin, "fit": solved - built, "total": end - begin}
+    seconds["processor"] = time.process_time() - begin_processor
+    shares = {key: value / count for key, value in seconds.items()}
     return [
         {
             "spec": run.spec, "status": str(solution.status), "help": solution.status.help, "results": result,

@@ -100,9 +100,7 @@ class WindowSolver:
         if length not in self._by_length:
             standing = [g for g in groups if is_standing(g.statement)]
             self._by_length[length] = (
-                self._separable_segment(length)
-                if traits.separable
-                else self.eliminate(standing, centre, lower, upper)
+                self._separable_segment(length) if traits.separable else self.eliminate(standing, centre, lower, upper)
             )
         link = self._by_length[length]
         return replace(link, message=link.message * Message(rows[:, self.state], target)) if len(rows) else link
