@@ -97,12 +97,14 @@ def spread(scope: Scope) -> list[Run]:
     seeds = 2 if scope.quick else SEEDS
     first = of_methods(scope, "mean-field", "joint")
     runs = [replace(run, seed=seed) for seed in range(seeds) for run in first]
-    if "mean-field" in scope.methods:
-        runs += [replace(run, options={"epochs": LONG}) for run in first if run.method == "mean-field"]
-    if "hmc" in scope.methods and not scope.quick:
+    if scope.quick:
+        return runs
+    runs += [replace(run, options={"epochs": LONG}) for run in first if run.method == "mean-field"]
+    if "hmc" in scope.methods:
         slow = [b for b in scope.speeds_of("hmc") if b <= 1.0]
-        runs += [replace(scope.advection("hmc", b, row), seed=seed) for seed in range(SAMPLED_SEEDS) for b in slow
-                 for row in range(min(scope.advection_rows, SAMPLED_SEED_ROWS))]  # fmt: skip
+        rows = range(min(scope.advection_rows, SAMPLED_SEED_ROWS))
+        some = [scope.advection("hmc", b, row) for b in slow for row in rows]
+        runs += [replace(run, seed=seed) for seed in range(SAMPLED_SEEDS) for run in some]
     return runs
 
 
