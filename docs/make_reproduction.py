@@ -40,7 +40,7 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     parts = {
         "table1": table1(records), "counts": counts(records), "spread": spread(records), "misses": misses(records),
-        "claims": claims(records), "origin": origin(records, len(runs)),
+        "claims": claims(records), "beyond": beyond(records), "origin": origin(records, len(runs)),
     }  # fmt: skip
     for name, part in parts.items():
         marked = rf"(<!-- {name}: docs/make_reproduction.py -->\n).*?(<!-- end -->)"
@@ -139,6 +139,25 @@ def spread(records: Records) -> str:
 def misses(records: Records) -> str:
     table = next((t for t in TABLES["spread"](records) if "single runs" in t.title), None)
     return "No runs yet." if table is None else markdown(table.header, table.cells())
+
+
+def beyond(records: Records) -> str:
+    """Chain against the exact solution, beside the paper's message passing."""
+    lines = []
+    for equation, papers_runs in zip(EQUATIONS, (50, 80), strict=True):
+        runs = records.pick(equation=equation, method="chain")
+        if len(runs):
+            numbers = [runs[f"exact_{name}"].mean() for name in ("rmse", "coverage90", "crps")]
+            later = runs["late_rmse"].mean() if equation == "fisher-kpp" else math.nan
+            lines.append(scored(f"chain, {NAMES[equation]}", len(runs), *numbers, later))
+        rmse, coverage, crps = PAPER[equation, "mean-field"]
+        numbers = [rmse / 100, coverage / 100, crps / 1000]
+        lines.append(scored(f"the paper, {NAMES[equation]}", papers_runs, *numbers, math.nan))
+    return markdown(["", "runs", "RMSE", "90 % intervals cover", "CRPS", "RMSE for t >= 0.02"], lines)
+
+
+def scored(label: str, runs: int, rmse: float, coverage: float, crps: float, later: float) -> list[str]:
+    return [label, str(runs), shown(rmse), f"{100 * coverage:.1f} %", shown(crps), shown(later)]
 
 
 def claims(records: Records) -> str:

@@ -82,7 +82,7 @@ def test_the_reproduction_page_says_which_numbers_have_records_and_which_are_old
     answers = made.claims(nothing).splitlines()[2:]
     assert len(answers) == len(CLAIMS) and all(made.EARLIER in line for line in answers)
     marks = re.findall(r"<!-- (\w+): docs/make_reproduction.py -->\n.*?<!-- end -->", made.PAGE.read_text(), re.DOTALL)
-    assert sorted(marks) == ["claims", "counts", "misses", "origin", "spread", "table1"]
+    assert sorted(marks) == ["beyond", "claims", "counts", "misses", "origin", "spread", "table1"]
 
 
 def test_the_site_has_every_page() -> None:
