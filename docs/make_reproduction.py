@@ -90,7 +90,12 @@ def table1(records: Records) -> str:
 
 
 def beside(ours: float, papers: float) -> str:
-    return shown(ours) if math.isnan(papers) else f"{shown(ours)} [{shown(papers)}]"
+    return digits(ours) if math.isnan(papers) else f"{digits(ours)} [{digits(papers)}]"
+
+
+def digits(value: float) -> str:
+    """Three significant digits, zeros included."""
+    return "-" if math.isnan(value) else f"{value:#.3g}".rstrip(".") if value else "0"
 
 
 def reference(equation: str) -> str:
