@@ -14,7 +14,7 @@ NOISES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 WIDTHS = (1, 2, 3, 4)
 SCHEDULES = ("prior", "data", "equation", "data then equation", "mixed")
 METHODS = ("mean-field", "joint", "chain", "hmc", "vi", "sgd")
-SAMPLING = ("hmc", "vi")  # what costs most: fewer rows where a run takes many minutes
+SAMPLING = ("hmc", "vi")  # what costs most: fewer rows where a run takes long, unless --rows asks for more
 SAMPLED_ROWS = {7.0: 2}  # advection rows of HMC and VI by speed; ten elsewhere
 SAMPLED_FISHER_ROWS = 2
 ABLATION_ROWS = 3
@@ -45,20 +45,17 @@ class Scope:
     def ablation_rows(self) -> int:
         return min(self.rows or (1 if self.quick else ABLATION_ROWS), 5)
 
-    def speeds_of(self, method: str) -> tuple[float, ...]:
-        if self.speeds is not None:
-            return self.speeds
-        return SPEEDS[:2] if self.quick else SPEEDS
+    @property
+    def wave_speeds(self) -> tuple[float, ...]:
+        return self.speeds or (SPEEDS[:2] if self.quick else SPEEDS)
 
     def advection_rows_of(self, method: str, speed: float) -> int:
-        if self.rows is None and not self.quick and method in SAMPLING:
-            return SAMPLED_ROWS.get(speed, self.advection_rows)
-        return self.advection_rows
+        most = SAMPLED_ROWS.get(speed, 10) if self.rows is None and method in SAMPLING else 10
+        return min(self.advection_rows, most)
 
     def fisher_rows_of(self, method: str) -> int:
-        return (
-            min(self.fisher_rows, SAMPLED_FISHER_ROWS) if self.rows is None and method in SAMPLING else self.fisher_rows
-        )
+        most = SAMPLED_FISHER_ROWS if self.rows is None and method in SAMPLING else 5
+        return min(self.fisher_rows, most)
 
     @property
     def settings(self) -> list[tuple[float, float]]:
@@ -83,7 +80,7 @@ def table1(scope: Scope) -> list[Run]:
     runs = [
         scope.advection(method, speed, row)
         for method in scope.methods
-        for speed in scope.speeds_of(method)
+        for speed in scope.wave_speeds
         for row in range(scope.advection_rows_of(method, speed))
     ]
     for method in scope.methods:
@@ -102,7 +99,7 @@ def spread(scope: Scope) -> list[Run]:
         return runs
     runs += [replace(run, options={"epochs": LONG}) for run in first if run.method == "mean-field"]
     if "hmc" in scope.methods:
-        slow = [b for b in scope.speeds_of("hmc") if b <= 1.0]
+        slow = [b for b in scope.wave_speeds if b <= 1.0]
         rows = range(min(scope.advection_rows, SAMPLED_SEED_ROWS))
         some = [scope.advection("hmc", b, row) for b in slow for row in rows]
         runs += [replace(run, seed=seed) for seed in range(SAMPLED_SEEDS) for run in some]
@@ -132,12 +129,12 @@ def timing(scope: Scope) -> list[Run]:
 def _timed_speeds(scope: Scope, method: str) -> Sequence[float]:
     if scope.speeds is None and method in SAMPLING:
         return TIMED_SPEEDS[:1] if scope.quick else TIMED_SPEEDS
-    return scope.speeds_of(method)
+    return scope.wave_speeds
 
 
 def schedule(scope: Scope) -> list[Run]:
     runs = []
-    speeds = [b for b in scope.speeds_of("joint") if b <= 2.0]
+    speeds = [b for b in scope.wave_speeds if b <= 2.0]
     settings = [(0.5, 1.0), (1.0, 5.0)]
     for name in SCHEDULES:
         varied = _ablation(scope, "prior" if name == "prior" else "mean-field", speeds, settings)
@@ -146,12 +143,12 @@ def schedule(scope: Scope) -> list[Run]:
 
 
 def width(scope: Scope) -> list[Run]:
-    runs = _ablation(scope, "mean-field", scope.speeds_of("joint"), _reactions(scope))
+    runs = _ablation(scope, "mean-field", scope.wave_speeds, _reactions(scope))
     return [run if count == 1 else replace(run, model={"width": count}) for count in WIDTHS for run in runs]
 
 
 def residual_noise(scope: Scope) -> list[Run]:
-    runs = _ablation(scope, "mean-field", scope.speeds_of("joint"), [])
+    runs = _ablation(scope, "mean-field", scope.wave_speeds, [])
     return [run if noise == 0.05 else replace(run, model={"residual_noise": noise}) for noise in NOISES for run in runs]
 
 
