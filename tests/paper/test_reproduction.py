@@ -393,6 +393,7 @@ def test_every_claim_is_answered_from_numbers_or_said_not_to_be_run() -> None:
     assert answers["SGD collapses to u = 0 on most runs at rho = 10, nu >= 1"].answer == "yes"
     assert "1 of 1" in answers["all HMC references pass the gate"].number
     assert answers["all HMC references pass the gate"].runs == 1
+    assert answers["training up to 6.6x faster than HMC (advection)"].number.endswith("; warm b = 0.1: 1x")
     assert answers["MSE and RMS residual of ours and SGD of the same order (advection)"].runs == 8
     assert all(claim.answer in ("yes", "no", "partly", "not run") for claim in answers.values())
     assert {claim.answer for claim in answered(Records([]))} == {"not run"}

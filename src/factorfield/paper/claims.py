@@ -58,12 +58,18 @@ def timing_ratios(records: Records, equation: str, method: str, key: str) -> pd.
     return (theirs / ours.reindex(theirs.index)).dropna()
 
 
+def times(ratios: pd.Series) -> str:
+    return ", ".join(f"{name}: {value:.3g}x" for name, value in ratios.items())
+
+
 def speed(equation: str, method: str, key: str, wanted: float) -> Callable[[Records], tuple[str, str]]:
     def check(records: Records) -> tuple[str, str]:
         ratios = timing_ratios(records, equation, method, key)
         if ratios.empty:
             return NOT_RUN
-        text = ", ".join(f"{name}: {value:.3g}x" for name, value in ratios.items())
+        text = times(ratios)
+        if key == "cold":  # the paper's rule; a second fit in the same process does not compile
+            text = f"cold {text}; warm {times(timing_ratios(records, equation, method, 'warm'))}"
         return verdict(ratios.max() >= wanted, ratios.max() > 1.0), text
 
     return check
