@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from factorfield.paper import figures
-from factorfield.paper.claims import answered
+from factorfield.paper.claims import answered, as_table
 from factorfield.paper.plan import METHODS, TARGETS, Scope
 from factorfield.paper.run import Record, Run
 from factorfield.paper.store import Store
@@ -154,10 +154,14 @@ def misses(records: Records) -> str:
         many.rename(columns=lambda c: c[len(LONG_RUNS) :]),
     ]
     return "\n\n".join(
-        markdown(["", *part.columns], [[str(name), *map(shown, line)] for name, *line in part.itertuples()])
+        markdown(["", *part.columns], [[str(name), *map(plain, line)] for name, *line in part.itertuples()])
         for part in parts
         if len(part)
     )
+
+
+def plain(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) else shown(value)
 
 
 def beyond(records: Records) -> str:
@@ -217,7 +221,8 @@ def all_tables(records: Records, about: str) -> str:
     gate = records.pick(method="hmc", seed=None)[["label", "row", "seed", "status", "rhat", "ess"]]
     if len(gate):
         parts.append(block(Table("gate: HMC, run by run", gate.rename(columns={"label": "cell"}))))
-    return "\n".join([head, *parts])
+    here = [claim for claim in answered(records) if claim.answer != "not run"]
+    return "\n".join([head, *parts, block(as_table(here))])
 
 
 if __name__ == "__main__":
