@@ -15,7 +15,7 @@ import factorfield as ff
 SOURCE = Path(ff.__file__).parent
 # imports go from right to left and from later lines to earlier ones; rooms of one line may read each other
 ROOMS = [
-    {"errors", "version", "metrics", "progress", "threads"},
+    {"errors", "version", "metrics", "progress", "threads", "compiled"},
     {"messages", "problem"}, {"model"}, {"posterior"}, {"files"}, {"solution"}, {"methods"}, {"solving"},
     {"problems", "data"}, {"show"}, {"paper"}, {"cli"}, {"__main__"},
 ]  # fmt: skip

@@ -71,6 +71,20 @@ def test_the_tutorials_page_has_the_code_of_every_example() -> None:
         assert made.block(script) in page, f"{script.name} changed: run python docs/make_tutorials.py"
 
 
+def test_the_reproduction_page_says_which_numbers_have_records_and_which_are_older() -> None:
+    from factorfield.paper.claims import CLAIMS
+    from factorfield.paper.tables import Records
+
+    made = script_of_docs("make_reproduction")
+    nothing = Records([])
+    lines = made.table1(nothing).splitlines()[2:]
+    assert len(lines) == 10 and all(made.EARLIER in line for line in lines)  # chain has no earlier numbers
+    answers = made.claims(nothing).splitlines()[2:]
+    assert len(answers) == len(CLAIMS) and all(made.EARLIER in line for line in answers)
+    marks = re.findall(r"<!-- (\w+): docs/make_reproduction.py -->\n.*?<!-- end -->", made.PAGE.read_text(), re.DOTALL)
+    assert sorted(marks) == ["beyond", "claims", "counts", "misses", "origin", "spread", "table1"]
+
+
 def test_the_site_has_every_page() -> None:
     config = (ROOT / "mkdocs.yml").read_text()
     assert sorted(re.findall(r"[\w-]+\.md$", config, re.MULTILINE)) == sorted(page.name for page in PAGES[1:])

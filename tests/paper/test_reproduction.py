@@ -20,7 +20,7 @@ from scipy import stats
 import factorfield as ff
 from factorfield.paper import store as store_module
 from factorfield.paper.claims import answered
-from factorfield.paper.plan import TARGETS, Scope, checked_targets
+from factorfield.paper.plan import LONG, TARGETS, Scope, checked_targets
 from factorfield.paper.run import Run, execute
 from factorfield.paper.store import Store
 from factorfield.paper.tables import TABLES, Records, Table
@@ -288,7 +288,8 @@ def test_the_plan_has_the_papers_counts() -> None:
     }
     assert count["mean-field", "advection"] == 50 and count["mean-field", "fisher-kpp"] == 80
     assert count["sgd", "advection"] == 50 and count["sgd", "fisher-kpp"] == 80
-    assert count["hmc", "advection"] == 30 and count["hmc", "fisher-kpp"] == 16
+    assert count["hmc", "advection"] == count["vi", "advection"] == 42  # two rows at b = 7
+    assert count["hmc", "fisher-kpp"] == count["vi", "fisher-kpp"] == 32
     for target in ("width", "residual-noise", "schedule"):
         assert {r.row for r in TARGETS[target](everything)} == {0, 1, 2}
     assert len({r.key for r in TARGETS["residual-noise"](everything)}) == 10 * 5 * 3
@@ -359,11 +360,58 @@ def test_tables_show_means_beside_the_papers_numbers_and_cut_nothing() -> None:
     assert Table("t", pd.DataFrame({"a": [float("nan")]})).cells() == [["-"]]
 
 
+def seeded_records() -> Records:
+    """Two rows with three seeds each, and a third row with one: RMSE 0.01 (1 + row + seed) by message passing."""
+    records = small_records().all
+    made = []
+    for method, row, seed, options in [
+        *[(m, row, seed, {}) for m in ("mean-field", "joint") for row in (0, 1) for seed in (0, 1, 2)],
+        ("mean-field", 2, 0, {}), ("joint", 2, 0, {}), ("mean-field", 2, 0, {"epochs": LONG}),
+    ]:  # fmt: skip
+        run = Run("advection", {"b": 0.1}, row, method, seed=seed, options=options)
+        value = 0.01 * (1 + row + seed) if method == "mean-field" and not options else 0.01
+        score = {**records[0]["results"]["exact"], "rmse": value}
+        status = "max-iterations" if value > 0.01 else "converged"
+        results = {**records[0]["results"], "exact": score, "late": score}
+        trace = {"epochs": 1234.0 if options else 300.0}
+        made.append({**records[0], "spec": run.spec, "status": status, "results": results, "trace": trace})
+    return Records(made)
+
+
+def test_spread_is_the_deviation_of_a_tables_number_over_seeds() -> None:
+    over_seeds, single = TABLES["spread"](seeded_records())
+    lines = over_seeds.frame.set_index(["method", "cell"])
+    ours = lines.loc["mean-field", "all"]
+    assert (ours["seeds"], ours["runs"]) == (3, 6)  # the third row has one seed: it says nothing about spread
+    assert ours["RMSE x1e-2"] == pytest.approx(np.mean([1.5, 2.5, 3.5]))
+    assert ours["sd of RMSE"] == pytest.approx(np.std([1.5, 2.5, 3.5], ddof=1))
+    assert lines.loc["joint", "all"]["sd of RMSE"] == pytest.approx(0.0)
+    cell = single.frame.iloc[0]
+    assert (cell["runs"], cell["converged"], cell["over 1.1"], cell["over 2"]) == (7, 1, 6, 4)
+    assert cell["worst"] == pytest.approx(4.0) and cell["long: worst"] == pytest.approx(1.0)
+    assert (cell["long: runs"], cell["long: most epochs"]) == (1, 1234)
+
+
+def test_a_runs_seed_draws_points_and_order_and_leaves_chain_alone() -> None:
+    run = Run("advection", {"b": 0.1}, 0, "mean-field", model=SMALL, options={"epochs": 3})
+    seeds = [execute(replace(run, seed=seed))["results"]["exact"]["rmse"] for seed in (0, 0, 1)]
+    assert seeds[0] == seeds[1] != seeds[2]
+    assert replace(run, seed=7).build_method().seed == 7  # type: ignore[attr-defined]
+    record = execute(Run("advection", {"b": 0.1}, 0, "chain", seed=1))
+    problem = ff.problems.get("advection", b=0.1)
+    field = ff.solve(problem).predict(x=problem.truth.x, t=problem.truth.t)
+    assert record["results"]["exact"] == ff.metrics.score(field, problem.truth)
+    assert "weight_mean" not in record["results"] and record["timings"]["processor"] > 0.0
+
+
 def test_every_claim_is_answered_from_numbers_or_said_not_to_be_run() -> None:
     answers = {claim.text: claim for claim in answered(small_records())}
     assert len(answers) == 22
     assert answers["SGD collapses to u = 0 on most runs at rho = 10, nu >= 1"].answer == "yes"
     assert "1 of 1" in answers["all HMC references pass the gate"].number
+    assert answers["all HMC references pass the gate"].runs == 1
+    assert answers["training up to 6.6x faster than HMC (advection)"].number.endswith("; warm b = 0.1: 1x")
+    assert answers["MSE and RMS residual of ours and SGD of the same order (advection)"].runs == 8
     assert all(claim.answer in ("yes", "no", "partly", "not run") for claim in answers.values())
     assert {claim.answer for claim in answered(Records([]))} == {"not run"}
 
@@ -380,6 +428,7 @@ def test_the_command_makes_tables_pictures_and_a_page_and_resumes(tmp_path: Path
     page = (tmp_path / "here" / "report.html").read_text()
     assert "<script" not in page and "http://" not in page and "https://" not in page and "data:image/png" in page
     assert (tmp_path / "here" / "solutions-advection.png").stat().st_size > 5_000
+    assert (tmp_path / "here" / "story.png").stat().st_size > 5_000
     assert (tmp_path / "here" / "table1-1.csv").read_text().startswith("method,runs,RMSE")
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "0 runs made, 6 were there" in again.stdout

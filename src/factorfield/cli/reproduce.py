@@ -21,14 +21,14 @@ def reproduce(  # noqa: PLR0913
         list[str] | None,
         typer.Argument(
             metavar="TARGETS",
-            help="table1, solutions, gaussian-bump, posteriors, pinn, calibration, schedule, width, residual-noise, "
-            "timing, or all (default).",
+            help="table1, solutions, gaussian-bump, posteriors, pinn, calibration, spread, schedule, width, "
+            "residual-noise, timing, or all (default).",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of records, tables and pictures; a second call resumes.")] = Path(
         "reproduction"
     ),
-    methods: Annotated[str, typer.Option(help="Names separated by commas.")] = "mean-field,joint,hmc,vi,sgd",
+    methods: Annotated[str, typer.Option(help="Names separated by commas.")] = "mean-field,joint,chain,hmc,vi,sgd",
     rows: Annotated[int | None, typer.Option(help="Trajectories per cell (default: the paper's 10 and 5).")] = None,
     speeds: Annotated[str | None, typer.Option(help="Wave speeds separated by commas.")] = None,
     quick: Annotated[

@@ -4,18 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factorfield.paper.plan import NOISES, WIDTHS
+from factorfield.paper.plan import METHODS, NOISES, WIDTHS
 from factorfield.paper.run import LEVELS
-from factorfield.paper.tables import EQUATIONS, Records, ablation, pairs, std_ratios
+from factorfield.paper.tables import EQUATIONS, PAPER, Records, ablation, pairs, std_ratios
 from factorfield.show.style import BLACK, BLUE, ORANGE, Drawing
 
-COLOURS = {"mean-field": BLUE, "joint": "#009E73", "hmc": BLACK, "vi": ORANGE, "sgd": "#CC79A7"}
+COLOURS = {"mean-field": BLUE, "joint": "#009E73", "chain": "#D55E00", "hmc": BLACK, "vi": ORANGE, "sgd": "#CC79A7"}
+EQUATION_NAMES = {"advection": "advection", "fisher-kpp": "Fisher-KPP"}
 STYLE = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
-MARKERS = {"mean-field": "o", "joint": "s", "hmc": "^", "vi": "v", "sgd": "D"}
+MARKERS = {"mean-field": "o", "joint": "s", "chain": "P", "hmc": "^", "vi": "v", "sgd": "D"}
+
+
+def story(records: Records, folder: Path) -> list[Path]:
+    """Table 1 in one picture: error, coverage and time of every method, single runs behind their mean."""
+    plt = Drawing()
+    columns = {
+        "exact_rmse": "RMSE against the exact solution", "exact_coverage90": "90 % intervals cover [%]",
+        "warm": "training, warm [s of one processor]",
+    }  # fmt: skip
+    with plt.rc_context(STYLE):
+        figure, panels = plt.subplots(2, 3, figsize=(9.0, 4.4), constrained_layout=True, sharey=True)
+        for line, equation in zip(panels, EQUATIONS, strict=True):
+            for panel, name in zip(line, columns, strict=True):
+                runs = timed_alike(records, equation) if name == "warm" else records.pick(equation=equation)
+                for place, method in enumerate(METHODS):
+                    chosen = runs.loc[runs["method"] == method, name].dropna()
+                    _single_runs(panel, place, method, 100.0 * chosen if name == "exact_coverage90" else chosen)
+                    paper = PAPER.get((equation, method), (np.nan, np.nan))
+                    known = {"exact_rmse": paper[0] / 100.0, "exact_coverage90": paper[1]}.get(name, np.nan)
+                    if np.isfinite(known):
+                        panel.plot(known, place - 0.33, "D", mfc="none", color=BLACK, ms=5, label="the paper")
+                panel.set(yticks=range(len(METHODS)), yticklabels=METHODS, ylim=(len(METHODS) - 0.4, -0.7))
+                if name == "exact_coverage90":
+                    panel.axvline(90.0, color=BLACK, lw=0.6, ls=":")
+                    panel.set(xlim=(-4, 104))
+                else:
+                    panel.set(xscale="log")
+            line[0].set_ylabel(EQUATION_NAMES[equation])
+        for column, label in zip(panels.T, columns.values(), strict=True):
+            ends = [end for panel in column if panel.has_data() for end in panel.get_xlim()] or [0.1, 1.0]
+            for panel in column:
+                panel.set_xlim(min(ends), max(ends))
+            column[-1].set_xlabel(label)
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        panels[0, 0].legend(handles[:1], labels[:1], frameon=False, loc="lower left")
+        path = folder / "story.png"
+        figure.savefig(path, dpi=110)
+    return [path]
+
+
+def timed_alike(records: Records, equation: str) -> pd.DataFrame:
+    """Timings of the cells in which every timed method was timed: means over others would not compare."""
+    runs = records.pick(equation=equation, kind="timing")
+    counts = runs.groupby("cell", observed=True)["method"].transform("nunique")
+    return runs[counts == runs["method"].nunique()]
+
+
+def _single_runs(panel: Any, place: int, method: str, values: pd.Series) -> None:
+    """One method's runs as small strokes, their mean as a marker."""
+    if len(values):
+        style = {"color": COLOURS[method], "ls": ""}
+        panel.plot(values, np.full(len(values), float(place)), marker="|", ms=6, alpha=0.35, **style)
+        panel.plot(np.mean(values), place, marker=MARKERS[method], ms=7, **style)
 
 
 def maps(chosen: pd.DataFrame, path: Path, title: str) -> Path:
@@ -189,7 +244,7 @@ def residual_noise(records: Records, folder: Path) -> list[Path]:
 
 
 FIGURES: dict[str, Callable[[Records, Path], list[Path]]] = {
-    "solutions": solutions, "gaussian-bump": gaussian_bump, "posteriors": posteriors, "pinn": pinn,
+    "table1": story, "solutions": solutions, "gaussian-bump": gaussian_bump, "posteriors": posteriors, "pinn": pinn,
     "calibration": calibration, "width": width, "residual-noise": residual_noise,
 }  # fmt: skip
 

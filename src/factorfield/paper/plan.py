@@ -13,14 +13,19 @@ DIFFUSIONS, REACTIONS = (0.5, 1.0, 2.0, 5.0), (1.0, 2.0, 5.0, 10.0)
 NOISES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 WIDTHS = (1, 2, 3, 4)
 SCHEDULES = ("prior", "data", "equation", "data then equation", "mixed")
-METHODS = ("mean-field", "joint", "hmc", "vi", "sgd")
+METHODS = ("mean-field", "joint", "chain", "hmc", "vi", "sgd")
+SAMPLING = ("hmc", "vi")  # what costs most: fewer rows where a run takes long, unless --rows asks for more
+SAMPLED_ROWS = {7.0: 2}  # advection rows of HMC and VI by speed; ten elsewhere
+SAMPLED_FISHER_ROWS = 2
 ABLATION_ROWS = 3
-SAMPLED_SPEEDS = (0.1, 0.4, 1.0)  # VI and HMC cost hours beyond; --speeds asks for more
+TIMED_SPEEDS = (0.1, 0.4, 1.0)  # of HMC and VI; --speeds asks for more
+SEEDS, SAMPLED_SEEDS, SAMPLED_SEED_ROWS = 5, 3, 2  # of `spread`: mean-field and joint; HMC, on so many rows at b <= 1
+LONG = 3000  # epochs, where `spread` asks how many would have been enough
 
 
 @dataclass(frozen=True)
 class Scope:
-    """How much of the paper is run. `speeds` None: all (VI and HMC up to b = 1)."""
+    """How much of the paper is run. `speeds` None: all."""
 
     methods: tuple[str, ...] = METHODS
     rows: int | None = None  # advection 10 and Fisher-KPP 5 unless given
@@ -40,12 +45,17 @@ class Scope:
     def ablation_rows(self) -> int:
         return min(self.rows or (1 if self.quick else ABLATION_ROWS), 5)
 
-    def speeds_of(self, method: str) -> tuple[float, ...]:
-        if self.speeds is not None:
-            return self.speeds
-        if self.quick:
-            return SAMPLED_SPEEDS[:2]
-        return SAMPLED_SPEEDS if method in ("hmc", "vi") else SPEEDS
+    @property
+    def wave_speeds(self) -> tuple[float, ...]:
+        return self.speeds or (SPEEDS[:2] if self.quick else SPEEDS)
+
+    def advection_rows_of(self, method: str, speed: float) -> int:
+        most = SAMPLED_ROWS.get(speed, 10) if self.rows is None and method in SAMPLING else 10
+        return min(self.advection_rows, most)
+
+    def fisher_rows_of(self, method: str) -> int:
+        most = SAMPLED_FISHER_ROWS if self.rows is None and method in SAMPLING else 5
+        return min(self.fisher_rows, most)
 
     @property
     def settings(self) -> list[tuple[float, float]]:
@@ -70,12 +80,29 @@ def table1(scope: Scope) -> list[Run]:
     runs = [
         scope.advection(method, speed, row)
         for method in scope.methods
-        for speed in scope.speeds_of(method)
-        for row in range(scope.advection_rows)
+        for speed in scope.wave_speeds
+        for row in range(scope.advection_rows_of(method, speed))
     ]
     for method in scope.methods:
-        rows = min(scope.fisher_rows, 1) if method in ("hmc", "vi") and scope.rows is None else scope.fisher_rows
-        runs += [scope.fisher(method, nu, rho, row) for row in range(rows) for nu, rho in scope.settings]
+        rows = range(scope.fisher_rows_of(method))
+        settings = scope.settings[:1] if scope.quick and method in SAMPLING else scope.settings
+        runs += [scope.fisher(method, nu, rho, row) for row in rows for nu, rho in settings]
+    return runs
+
+
+def spread(scope: Scope) -> list[Run]:
+    """Table 1 again with other points and another order of factors; and with epochs enough to converge."""
+    seeds = 2 if scope.quick else SEEDS
+    first = of_methods(scope, "mean-field", "joint")
+    runs = [replace(run, seed=seed) for seed in range(seeds) for run in first]
+    if scope.quick:
+        return runs
+    runs += [replace(run, options={"epochs": LONG}) for run in first if run.method == "mean-field"]
+    if "hmc" in scope.methods:
+        slow = [b for b in scope.wave_speeds if b <= 1.0]
+        rows = range(min(scope.advection_rows, SAMPLED_SEED_ROWS))
+        some = [scope.advection("hmc", b, row) for b in slow for row in rows]
+        runs += [replace(run, seed=seed) for seed in range(SAMPLED_SEEDS) for run in some]
     return runs
 
 
@@ -89,17 +116,25 @@ def of_methods(scope: Scope, *names: str) -> list[Run]:
 
 
 def timing(scope: Scope) -> list[Run]:
+    """One at a time, each fitted twice. Quick: HMC and VI at one speed only."""
     names = [name for name in scope.methods if name != "sgd"]
-    runs = [scope.advection(m, b, 0) for m in names for b in scope.speeds_of(m)]
-    runs += [scope.fisher(m, nu, rho, 0) for m in names for nu, rho in _reactions(scope)]
+    runs = [scope.advection(m, b, 0) for m in names for b in _timed_speeds(scope, m)]
+    short = [name for name in names if not (scope.quick and name in SAMPLING)]
+    runs += [scope.fisher(m, nu, rho, 0) for m in short for nu, rho in _reactions(scope)]
     ours = [scope.fisher("mean-field", nu, rho, 0) for nu, rho in _reactions(scope)]
     runs += [replace(run, options={"continuation": ""}) for run in ours]  # what continuation costs: fits without it
     return [replace(run, kind="timing") for run in runs]
 
 
+def _timed_speeds(scope: Scope, method: str) -> Sequence[float]:
+    if scope.speeds is None and method in SAMPLING:
+        return TIMED_SPEEDS[:1] if scope.quick else TIMED_SPEEDS
+    return scope.wave_speeds
+
+
 def schedule(scope: Scope) -> list[Run]:
     runs = []
-    speeds = [b for b in scope.speeds_of("joint") if b <= 2.0]
+    speeds = [b for b in scope.wave_speeds if b <= 2.0]
     settings = [(0.5, 1.0), (1.0, 5.0)]
     for name in SCHEDULES:
         varied = _ablation(scope, "prior" if name == "prior" else "mean-field", speeds, settings)
@@ -108,12 +143,12 @@ def schedule(scope: Scope) -> list[Run]:
 
 
 def width(scope: Scope) -> list[Run]:
-    runs = _ablation(scope, "mean-field", scope.speeds_of("joint"), _reactions(scope))
+    runs = _ablation(scope, "mean-field", scope.wave_speeds, _reactions(scope))
     return [run if count == 1 else replace(run, model={"width": count}) for count in WIDTHS for run in runs]
 
 
 def residual_noise(scope: Scope) -> list[Run]:
-    runs = _ablation(scope, "mean-field", scope.speeds_of("joint"), [])
+    runs = _ablation(scope, "mean-field", scope.wave_speeds, [])
     return [run if noise == 0.05 else replace(run, model={"residual_noise": noise}) for noise in NOISES for run in runs]
 
 
@@ -138,6 +173,7 @@ TARGETS = {
     "posteriors": lambda scope: of_methods(scope, "mean-field", "joint", "hmc", "vi"),
     "pinn": lambda scope: of_methods(scope, "mean-field", "sgd"),
     "calibration": table1,
+    "spread": spread,
     "schedule": schedule,
     "width": width,
     "residual-noise": residual_noise,

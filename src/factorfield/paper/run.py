@@ -25,7 +25,7 @@ import numpy as np
 
 from factorfield import methods, metrics, problems
 from factorfield.errors import expected
-from factorfield.model.model import Model
+from factorfield.model.model import BlockModel, Model
 from factorfield.model.paper import paper_model
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
@@ -36,6 +36,7 @@ from factorfield.version import __version__
 LATE = 0.02  # Fisher-KPP is also scored from here on: the paper's time basis cannot follow what comes before
 LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # of the reliability curve
 PIT_BINS = 20
+RANDOM = ("mean-field", "hmc", "vi", "sgd")  # methods that draw: an order of factors, samples, starts
 
 
 class ModelOptions(TypedDict, total=False):
@@ -124,7 +125,11 @@ class Record(TypedDict):
 
 @dataclass(frozen=True)
 class Run:
-    """What is run. `model` are options of paper_model, `options` those of the method; kind: "scores" or "timing"."""
+    """What is run. `model` are options of paper_model, `options` those of the method; kind: "scores" or "timing".
+
+    `seed` draws the collocation points and whatever the method draws. `chain` has no points and no draws: it solves the
+    problem by its own model, not the paper's.
+    """
 
     equation: str
     physics: Mapping[str, float]
@@ -162,6 +167,10 @@ class Run:
             "fisher-kpp", file=Path(data) / "ReacDiff_initial_conditions.npz", row=self.row, **self.physics
         )
 
+    def subject(self, problem: Problem) -> Problem | Model:
+        """What the method is given: the paper's model, or for `chain` the problem itself."""
+        return problem if self.method == "chain" else paper_model(problem, seed=self.seed, **self.model)
+
     @property
     def lockstep(self) -> str:
         """Runs with equal names share their design and are solved as one batch: the rows of one speed."""
@@ -170,11 +179,15 @@ class Run:
         return self.key
 
     def build_method(self) -> methods.Method:
-        if self.method in ("sgd", "vi") and "iterations" in self.options:
+        options: dict[str, object] = {**self.options}
+        if "iterations" in options:
             from factorfield.methods.baselines.adam import Schedule
 
-            return methods.get(self.method, schedule=Schedule(iterations=self.options["iterations"]))
-        return methods.get(self.method, **self.options)
+            options["schedule"] = Schedule(iterations=self.options["iterations"])
+            del options["iterations"]
+        if self.method in RANDOM:
+            options["seed"] = self.seed
+        return methods.get(self.method, **options)
 
 
 def execute(run: Run, data: str | None = None) -> Record:
@@ -185,37 +198,49 @@ def execute(run: Run, data: str | None = None) -> Record:
 def execute_together(runs: Sequence[Run], data: str | None = None) -> list[Record]:
     """The records of runs that differ in their row only; fit times are shares of the batch's."""
     first, count = runs[0], len(runs)
-    begin = time.perf_counter()
+    begin, begin_processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a sweep's reader looks at statuses
         tasks = [run.problem(data) for run in runs]
-        models = [paper_model(problem, seed=first.seed, **first.model) for problem in tasks]
+        models = [first.subject(problem) for problem in tasks]
         built = time.perf_counter()
         if first.method == "prior":
-            solutions = [prior_solution(model) for model in models]
+            solutions = [prior_solution(cast(Model, model)) for model in models]
         else:
             solutions = solve(models, method=first.build_method())
         solved = time.perf_counter()
         results = [measured(solution, problem) for solution, problem in zip(solutions, tasks, strict=True)]
     end = time.perf_counter()
-    shares = {"build": (built - begin) / count, "fit": (solved - built) / count, "total": (end - begin) / count}
+    seconds = {"build": built - begin, "fit": solved - built, "total": end - begin}
+    seconds["processor"] = time.process_time() - begin_processor
+    shares = {key: value / count for key, value in seconds.items()}
     return [
         {
             "spec": run.spec, "status": str(solution.status), "help": solution.status.help, "results": result,
-            "settings": {"weights": model.size, "factors": model.factors, "modes": model.settings["modes"]},
-            "trace": {key: value for key, value in solution.trace.items() if np.ndim(value) == 0},
+            "settings": settings_of(solution), "trace": trace_of(solution),
             "timings": {**solution.timings, **shares}, "provenance": provenance(),
         }
-        for run, model, solution, result in zip(runs, models, solutions, results, strict=True)
+        for run, solution, result in zip(runs, solutions, results, strict=True)
     ]  # fmt: skip
+
+
+def settings_of(solution: Solution) -> dict[str, object]:
+    model = cast(Model, solution.model)
+    factors = {"factors": model.factors} if isinstance(model, BlockModel) else {}
+    return {"weights": model.size, **factors, "modes": model.settings["modes"]}
+
+
+def trace_of(solution: Solution) -> dict[str, float]:
+    """The single numbers of a trace, and how many epochs message passing took over all its passes."""
+    trace = solution.trace
+    epochs = {"epochs": float(sum(trace["passes"])), "last_kl": trace["max_kl"][-1]} if "passes" in trace else {}
+    return {**{key: value for key, value in trace.items() if np.ndim(value) == 0}, **epochs}
 
 
 def prior_solution(model: Model) -> Solution:
     """What is believed before any factor speaks."""
-    prior = GaussianPosterior(
-        model.problem, model.representation, model.noise, model.prior.mean, model.prior.std
-    )
-    return Solution(prior, Status("converged", "the prior"))
+    prior = GaussianPosterior(model.problem, model.representation, model.noise, model.prior.mean, model.prior.std)
+    return Solution(prior, Status("converged", "the prior"), model=model)
 
 
 def measured(solution: Solution, problem: Problem) -> Results:
@@ -241,12 +266,15 @@ def measured(solution: Solution, problem: Problem) -> Results:
         "mean": np.asarray(small["mean"]).tolist(), "std": np.asarray(small["std"]).tolist(),
         "exact": np.asarray(truth.sel(coarse)).tolist(),
     }  # fmt: skip
-    posterior = solution.posterior
-    result["weight_mean"], result["weight_std"] = posterior.weight_mean.tolist(), posterior.weight_std.tolist()
+    if isinstance(solution.model, BlockModel):  # of one set of weights; a chain has one per window
+        posterior = solution.posterior
+        result["weight_mean"], result["weight_std"] = posterior.weight_mean.tolist(), posterior.weight_std.tolist()
     return result
 
 
 # -- timing, by the paper's rule: training cold in a process of its own, inference steady
+# Seconds are those of the processor: the clock's on an idle machine, as a worker has one thread; on a busy one they
+# leave out what other work took.
 
 
 def timed_apart(run: Run, data: str | None) -> Record:
@@ -269,24 +297,24 @@ def timing_main() -> None:
     run = Run(**request["spec"])
     warnings.simplefilter("ignore")
     problem = run.problem(request["data"])
-    model = paper_model(problem, seed=run.seed, **run.model)
+    subject = run.subject(problem)
     fits = []
     for _ in range(2):
-        begin = time.perf_counter()
-        solution = solve(model, method=run.build_method())
-        fits.append(time.perf_counter() - begin)
+        begin = time.process_time()
+        solution = solve(subject, method=run.build_method())
+        fits.append(time.process_time() - begin)
     repeats = 3 if run.method == "hmc" else 7
     grid = {"x": problem.truth.x, "t": problem.truth.t}
     solution.predict(**grid)
     predictions = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         solution.predict(**grid)
-        predictions.append(time.perf_counter() - begin)
+        predictions.append(time.process_time() - begin)
     record: Record = {
         "spec": run.spec, "status": str(solution.status), "help": solution.status.help,
         "results": {"cold": fits[0], "warm": fits[1], "predict": min(predictions)},
-        "settings": {"weights": model.size, "factors": model.factors}, "trace": {}, "timings": dict(solution.timings),
+        "settings": settings_of(solution), "trace": trace_of(solution), "timings": dict(solution.timings),
         "provenance": provenance(),
     }  # fmt: skip
     json.dump(record, sys.stdout)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from factorfield.compiled import compiled
 
 Array = NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def moments_of(z: Array, alpha: float, beta: float) -> tuple[Array, Array]:
     """z (draws, points); variances with the draws' own mean. Sums run over g - g(first draw): nothing cancels."""
     draws, points = z.shape

@@ -3,6 +3,7 @@
 One kernel serves every equation. It works on jet moments and coefficients: a factor's functionals are rows of one
 flat `design` array, the closed form of a semilinear relation is five numbers, a linear one its slopes, and any other
 relation a compiled function passed as an argument, so that a new equation compiles a few lines and never the kernel.
+Without such relations (the paper's models have none) that argument is None, and the kernel is compiled without them.
 
 Per factor (paper, Algorithm 1):
   1. incoming moments of each weight - the cavity belief / own message, or the belief itself;
@@ -17,12 +18,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit, types
 
+from factorfield.compiled import compiled
+
 # Sums may be reassociated and contracted (vector units); NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
+ARITHMETIC: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp", "nsz"}, "error_model": "numpy"}
+# What only `sweep` calls needs no entry from Python or C and is kept on disk as a part of it: half a second less to
+# compile. For the same reason nothing here assigns to a slice: Numba would compile its error message for two seconds.
+INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+PART = {**ARITHMETIC, **INSIDE}
 LINEAR, SEMILINEAR, GENERAL = 0, 1, 2
 Relation = Callable[[int, np.ndarray, np.ndarray], None]
 RELATION = types.void(types.int64, types.float64[::1], types.float64[::1])  # (group, arguments, value and slopes)
@@ -31,7 +39,7 @@ SQRT_HALF = math.sqrt(0.5)
 NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+@njit(**PART, inline="always")
 def exponentials(m: float, v: float, rate: float) -> tuple[float, float]:
     """Lemma 1: E[e^{rate z} 1(z>0)] and E[e^{-rate z} 1(z<=0)]."""
     sd = math.sqrt(v)
@@ -42,7 +50,7 @@ def exponentials(m: float, v: float, rate: float) -> tuple[float, float]:
     return upper, lower
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**ARITHMETIC)
 def activation_moments(m: float, v: float, alpha: float, beta: float, kinks: bool, out: np.ndarray) -> None:
     """out: E[g], Var[g], E[g g'], then S_k = d^k E[g]/dm^k for k = 1..5 (S_k = E[g^(k)] where no jump contributes)."""
     v = max(v, 1e-300)
@@ -77,7 +85,7 @@ def activation_moments(m: float, v: float, alpha: float, beta: float, kinks: boo
         out[7] += j4 * n0 + j3 * n1 + j2 * n2 + j1 * n3
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**PART)
 def semilinear_line(
     units: np.ndarray, readout: np.ndarray, coefficients: np.ndarray, mean: np.ndarray, covariance: np.ndarray,
     alpha: float, beta: float, kinks: bool, slopes: np.ndarray, moments: np.ndarray,
@@ -96,8 +104,8 @@ def semilinear_line(
             continue
         activation_moments(mean[z], covariance[z, z], alpha, beta, kinks, moments[h])
         field += readout[h] * moments[h, 0]
-        spread += readout[h] ** 2 * moments[h, 1]
-        excess += readout[h] ** 2 * max(moments[h, 1] - moments[h, 3] ** 2 * covariance[z, z], 0.0)
+        spread += readout[h] * readout[h] * moments[h, 1]
+        excess += readout[h] * readout[h] * max(moments[h, 1] - moments[h, 3] * moments[h, 3] * covariance[z, z], 0.0)
     value = p0 + p1 * field + p2 * (spread + field * field)
     for h in range(len(units)):
         z, r, q, a, s = units[h, 0], units[h, 1], units[h, 2], readout[h], moments[h]
@@ -109,7 +117,7 @@ def semilinear_line(
             slope += c1 * (mean[r] * s[4] + covariance[z, r] * s[5])
             slopes[r] = a * c1 * s[3]
         if q >= 0:
-            square = mean[q] ** 2 + covariance[q, q]
+            square = mean[q] * mean[q] + covariance[q, q]
             cross = covariance[z, q] if kinks else 0.0  # the paper takes g''(z) and q^2 as independent
             value += a * c2 * (s[4] * square + 2.0 * mean[q] * cross * s[5] + cross * cross * s[6])
             slope += c2 * (s[5] * square + 2.0 * mean[q] * cross * s[6] + cross * cross * s[7])
@@ -119,7 +127,7 @@ def semilinear_line(
     return value, p1 * p1 * excess if pure else 0.0
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**PART)
 def activation_derivative(z: float, order: int, alpha: float, beta: float) -> float:
     """g^(order)(z)."""
     grown = math.exp(beta * abs(z))
@@ -129,7 +137,7 @@ def activation_derivative(z: float, order: int, alpha: float, beta: float) -> fl
     return sign * beta**order * grown
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**PART)
 def cubature_line(
     relation: Relation, group: int, constants: np.ndarray, derivatives: np.ndarray, nodes: np.ndarray,
     weights: np.ndarray, mean: np.ndarray, covariance: np.ndarray, count: int, alpha: float, beta: float,
@@ -175,7 +183,7 @@ def cubature_line(
     return centre + value, max(second - value * value - explained, 0.0)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**PART)
 def functional_moments(
     design: np.ndarray, starts: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, count: int, m: np.ndarray,
     v: np.ndarray, mean: np.ndarray, covariance: np.ndarray,
@@ -201,7 +209,7 @@ def functional_moments(
             covariance[j, i] = product
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**PART)
 def cavity(
     precision: np.ndarray,
     shift: np.ndarray,
@@ -217,7 +225,7 @@ def cavity(
         m[k] = (shift[k] - own_shift[k]) * variance
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**PART)
 def coefficients_in_weights(
     design: np.ndarray, starts: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, count: int, slopes: np.ndarray,
     offset: int, floor: float, v: np.ndarray, a: np.ndarray,
@@ -245,7 +253,7 @@ def coefficients_in_weights(
     return total
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(**PART)
 def send(
     a: np.ndarray, m: np.ndarray, v: np.ndarray, scale: float, delta: float, keep: float, precision: np.ndarray,
     shift: np.ndarray, mean: np.ndarray, variance: np.ndarray, own_precision: np.ndarray, own_shift: np.ndarray,
@@ -284,7 +292,7 @@ def send(
     return 0.5 * bound, rejected
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def largest_kl(ratio: np.ndarray, moved: np.ndarray, largest: float) -> float:
     """The largest KL among these weights and `largest`; x - log(1+x) <= x^2 for x > -0.6 spares most logarithms."""
     for k in range(len(ratio)):
@@ -296,13 +304,13 @@ def largest_kl(ratio: np.ndarray, moved: np.ndarray, largest: float) -> float:
     return largest
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(**ARITHMETIC)
 def sweep(
     order: np.ndarray, group_of: np.ndarray, kind: np.ndarray, uses_belief: np.ndarray, floor: np.ndarray,
     design: np.ndarray, starts: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, reads: np.ndarray,
     blocks: np.ndarray, block_counts: np.ndarray, message_start: np.ndarray,
     target: np.ndarray, noise: np.ndarray, coefficients: np.ndarray, units: np.ndarray, readout: np.ndarray,
-    relation: Relation, constants: np.ndarray, constant_counts: np.ndarray, derivatives: np.ndarray,
+    relation: Relation | None, constants: np.ndarray, constant_counts: np.ndarray, derivatives: np.ndarray,
     derivative_counts: np.ndarray,
     nodes: np.ndarray, weights: np.ndarray, node_start: np.ndarray, alpha: float, beta: float, kinks: bool, keep: float,
     precision: np.ndarray, shift: np.ndarray, mean: np.ndarray, variance: np.ndarray,
@@ -330,8 +338,9 @@ def sweep(
             low, length = blocks[g, b, 0], blocks[g, b, 1]
             high = low + length
             if uses_belief[g]:
-                m[low:high] = mean[low:high]
-                v[low:high] = variance[low:high]
+                for k in range(low, high):
+                    m[k] = mean[k]
+                    v[k] = variance[k]
             else:
                 cavity(
                     precision[low:high], shift[low:high], own_precision[at : at + length], own_shift[at : at + length],
@@ -339,16 +348,17 @@ def sweep(
                 )  # fmt: skip
             at += length
         functional_moments(design, starts[f], offsets[g], lengths[g], count, m, v, zeta, covariance)
+        value, excess = 0.0, 0.0
         if kind[g] == SEMILINEAR:
             value, excess = semilinear_line(
                 units[g], readout[g], coefficients[f], zeta, covariance, alpha, beta, kinks, slopes, moments
             )
         elif kind[g] == LINEAR:
-            value, excess = coefficients[f, count], 0.0
+            value = coefficients[f, count]
             for i in range(count):
                 slopes[i] = coefficients[f, i]
                 value += slopes[i] * zeta[i]
-        else:
+        elif relation is not None:
             chosen = slice(node_start[g], node_start[g + 1])
             value, excess = cubature_line(
                 relation, g, constants[f, : constant_counts[g]], derivatives[g, : derivative_counts[g]], nodes[chosen],

@@ -60,7 +60,7 @@ class Layout:
     noise: Array
     coefficients: Array
     constants: Array
-    relation: CompiledRelation
+    relation: CompiledRelation | None
     activation: PiecewiseExponential
 
     def factors(self, of_equation: bool) -> Indices:
@@ -274,8 +274,8 @@ def _rows(tables: Sequence[Array]) -> Array:
     return np.concatenate([np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables])
 
 
-def _compiled(forms: Sequence[Form]) -> CompiledRelation:
-    """One C-callable relation(group, arguments, outputs) for all general groups of the model."""
+def _compiled(forms: Sequence[Form]) -> CompiledRelation | None:
+    """One C-callable relation(group, arguments, outputs) for all general groups of the model; None without any."""
     from numba import cfunc, njit
 
     def chained(remaining: list[tuple[int, Callable[[Array], Sequence[float]]]]) -> CompiledRelation:
@@ -296,6 +296,8 @@ def _compiled(forms: Sequence[Form]) -> CompiledRelation:
         return call
 
     general = [(g, form.relation.scalar()) for g, form in enumerate(forms) if form.kind == GENERAL]
+    if not general:
+        return None
     call = chained(general)
 
     def relation(group: int, arguments: Array, outputs: Array) -> None:
