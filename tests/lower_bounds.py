@@ -18,27 +18,32 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = ("plot", "cluster")
 SMOKE = """
-import warnings; warnings.simplefilter("ignore")
-import numpy as np, factorfield as ff
-from factorfield.cli.app import main
-def run(*words):
-    try:
-        main(list(words))
-    except SystemExit as end:
-        assert not end.code, (words, end.code)
-run("--version"); run("list"); run("new", "heat"); run("check", "heat.toml")
-run("solve", "heat.toml", "--out", "run.nc")
-run("show", "run.nc"); run("plot", "run.nc", "--out", "run.png"); run("report", "run.nc", "--out", "run.html")
-run("solve", "poisson", "--out", "block.nc"); run("solve", "heat-conductivity", "--out", "function.nc")
-run("compare", "poisson", "--methods", "joint,laplace")
-for name in ("run.nc", "block.nc", "function.nc"):
-    assert ff.load(name).status == "converged"
-x = np.linspace(0, 1, 5)
+import warnings
+
+import numpy as np
 import xarray as xr
-xr.Dataset({"u": ("x", x)}, {"x": x}).to_netcdf("a.nc", engine="h5netcdf")
-assert len(ff.Observations.from_file("a.nc", x="x", t=0.0, u="u").columns["u"]) == 5
+
+import factorfield as ff
+from factorfield.cli.app import main
 from factorfield.paper.sweep import connected
-if __name__ == "__main__":
+
+COMMANDS = [
+    "--version", "list", "new heat", "check heat.toml", "solve heat.toml --out run.nc", "show run.nc",
+    "plot run.nc --out run.png", "report run.nc --out run.html", "solve poisson --out block.nc",
+    "solve heat-conductivity --out function.nc", "compare poisson --methods joint,laplace",
+]
+if __name__ == "__main__":  # workers of the cluster import this file too
+    warnings.simplefilter("ignore")
+    for words in COMMANDS:
+        try:
+            main(words.split())
+        except SystemExit as end:
+            assert not end.code, (words, end.code)
+    for name in ("run.nc", "block.nc", "function.nc"):
+        assert ff.load(name).status == "converged"
+    x = np.linspace(0, 1, 5)
+    xr.Dataset({"u": ("x", x)}, {"x": x}).to_netcdf("a.nc", engine="h5netcdf")
+    assert len(ff.Observations.from_file("a.nc", x="x", t=0.0, u="u").columns["u"]) == 5
     with connected(None, 1) as client:
         assert client.submit(sum, [1, 2]).result() == 3
     print("smoke test passed")

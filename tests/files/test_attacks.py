@@ -15,7 +15,7 @@ import factorfield as ff
 from factorfield.cli.app import main
 from factorfield.files.seal import LENGTH
 
-COUNT = int(os.environ.get("FACTORFIELD_ATTACKS", "40"))
+COUNT = int(os.environ.get("FACTORFIELD_ATTACKS", "12"))
 
 
 @pytest.mark.parametrize("kind", sorted(attacks.KINDS))
