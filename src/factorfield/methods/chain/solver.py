@@ -113,7 +113,6 @@ class WindowSolver:
         """What windows of one length have in common: equations and walls, eliminated component by component."""
         length = self.factors.length(lower, upper)
         if length not in self._by_length:
-<<<<<<< HEAD
             self.factorisations += 1
             if self.in_space is None:
                 rows, target = whitened_rows(self.factors.standing(lower, upper), np.zeros(len(self.order)))
@@ -122,14 +121,6 @@ class WindowSolver:
             else:
                 self._by_length[length] = self._by_components(self.in_space, length)
         return self._by_length[length]
-=======
-            standing = [g for g in groups if is_standing(g.statement)]
-            self._by_length[length] = (
-                self._separable_segment(length) if traits.separable else self.eliminate(standing, centre, lower, upper)
-            )
-        link = self._by_length[length]
-        return replace(link, message=link.message * Message(rows[:, self.state], target)) if len(rows) else link
->>>>>>> h-25
 
     def _by_components(self, in_space: Semidiscrete, length: float) -> Segment:
         place = np.empty(len(self.order), int)
