@@ -1,0 +1,130 @@
+"""Exact messages on a tree of boxes of cells, for fields that need many features: fronts, planes and spaces.
+
+A box of cells collects the rows of its cells and the messages of its halves, eliminates the weights that no cell
+outside reads, and sends the rest up (messages/boxes.py). Linear problems take one elimination. Others take Gauss-Newton
+steps, halved until the log joint does not fall; the belief is then Laplace's.
+
+Cells are halved until the estimated numerical error meets the tolerance, or until operations or memory forbid.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import Advice, expected
+from factorfield.messages.boxes import Tree as Boxes
+from factorfield.methods import taken
+from factorfield.methods.advice import UNFOLLOWED, contradictions, unconstrained, unfollowed
+from factorfield.methods.tree.resolution import NumericalError, numerical_error
+from factorfield.methods.tree.search import Found, log_evidence, search
+from factorfield.model.model import Model
+from factorfield.model.tree import TreeModel, prolonged, refined_cells, tree_model, with_cells, with_condition
+from factorfield.posterior.boxes import BoxesPosterior
+from factorfield.problem.problem import Problem
+from factorfield.progress import Progress
+from factorfield.solution import Solution, Status
+
+Array = NDArray[np.float64]
+HELPED = 0.9  # of the error that halved cells may leave: else rounding, or noise, is what is left
+KEPT = 2 << 30  # bytes of messages that may be kept, so that `condition` renews only what changes
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Settings.
+
+    tolerance    of the numerical error, relative to the field
+    iterations   Gauss-Newton steps at most
+    adapt        may cells that were chosen automatically be halved?
+    """
+
+    tolerance: float = 1e-5
+    iterations: int = 50
+    adapt: bool = True
+
+    name = "tree"
+    model_for = staticmethod(tree_model)
+
+    def __post_init__(self) -> None:
+        if self.iterations < 1 or not self.tolerance > 0.0:
+            received = f"{self.iterations}, {self.tolerance}"
+            raise expected("iterations >= 1 and tolerance > 0", received, "tolerance=1e-5")
+
+    def run(self, model: Model, progress: Progress | None = None) -> Solution:
+        return self._run(taken(model, TreeModel, self.name), progress)
+
+    def refine(self, model: Model, solution: Solution) -> TreeModel | None:
+        """The same problem on halved cells, from the solution found; None where they are small enough or too many."""
+        tree = taken(solution.model, TreeModel, self.name)
+        error = solution.trace["numerical_error"]
+        enough = error <= self.tolerance or error > HELPED * tree.error_before
+        cells = refined_cells(tree) if tree.automatic and not enough else None
+        if cells is None:
+            return None
+        finer = replace(with_cells(tree, cells), error_before=error if np.isfinite(error) else np.inf)
+        return finer if tree.is_linear else replace(finer, start=prolonged(finer, tree, solution.posterior.weight_mean))
+
+    def _run(self, model: TreeModel, progress: Progress | None, known: Boxes | None = None) -> Solution:
+        begin = time.perf_counter()
+        found = search(model, self.iterations, progress, known, keep=True)
+        solved = time.perf_counter()
+        error = numerical_error(model, found.weights, self.iterations)
+        timings = {"solve": solved - begin, "numerical error": time.perf_counter() - solved}
+        kept = found.tree if sum(m.nbytes for m in found.tree.messages.values()) < KEPT else None
+        belief = Boxes(found.tree.boxes, found.tree.conditionals)
+        posterior = BoxesPosterior(
+            model.problem, model.representation, model.noise, found.weights, error.std, belief
+        )  # fmt: skip
+        trace = {
+            "iterations": max(len(found.merits) - 1, 1), "negative_log_joint": list(found.merits),
+            "numerical_error": error.relative, "rcond": found.tree.rcond,
+        }  # fmt: skip
+        path = "SquareRoot" if found.square_root else "Cholesky"
+        distinct = len({id(c) for c in belief.conditionals if c is not None})
+        settings = {
+            **model.settings, "method": self.name, "path": path, "tolerance": self.tolerance,
+            "boxes": len(model.boxes), "distinct boxes": distinct,
+        }  # fmt: skip
+        return Solution(
+            posterior, self._status(model, found, error), trace, timings, settings, model=model,
+            resume=partial(self._resume, model, kept), advice=(*model.advice, *advice_about(model, posterior)),
+            evidence=partial(log_evidence, model, found),
+        )  # fmt: skip
+
+    def _resume(self, model: TreeModel, known: Boxes | None, problem: Problem) -> Solution:
+        return self._run(with_condition(model, problem), None, known)
+
+    def _status(self, model: TreeModel, found: Found, error: NumericalError) -> Status:
+        if not np.all(np.isfinite(found.weights)):
+            return Status("diverged")
+        if found.stalled is not None:
+            return Status("max-iterations", found.stalled)
+        cells = " x ".join(str(count) for count in model.modes.values())
+        if not error.relative <= self.tolerance:
+            size = f"{error.relative:.1g}" if np.isfinite(error.relative) else "unknown (too few cells to compare)"
+            text = f"the numerical error on {cells} cells is {size} of the field, {self.tolerance:g} was asked"
+            return Status("unresolved", f"{text}; it is part of the std. Try more cells, or a larger tolerance")
+        exact = "linear and Gaussian: the posterior is exact" if model.is_linear else "the search has arrived"
+        return Status("converged", f"{exact}; numerical error {error.relative:.1g} of the field on {cells} cells")
+
+
+def advice_about(model: TreeModel, posterior: BoxesPosterior) -> Iterator[Advice]:
+    """Groups that contradict the rest, unknown numbers that nothing constrains."""
+    if model.problem.unknowns:
+        numbers = posterior._numbers
+        yield from unconstrained(model.problem, numbers.representation, numbers.mean, numbers.weight_std)
+    found: dict[str, tuple[float, int]] = {}
+    for group in (group for group in model.groups if group.statement.noise is None):
+        misfit = group.misfit(posterior.mean)
+        total = float(misfit @ misfit)
+        if group.statement.kind == "observation" and group.name in model.given:
+            found[group.name] = total, group.count
+        elif total > UNFOLLOWED**2 * group.count:
+            yield unfollowed(group.name, float(np.sqrt(total / group.count)))
+    yield from contradictions(found)
