@@ -127,7 +127,7 @@ def test_only_the_path_from_a_changed_box_to_the_root_is_eliminated_again(square
 
 
 def test_square_roots_keep_the_digits_of_an_ill_conditioned_tree() -> None:
-    """Against 80 bits, with columns of sizes that squaring would lose: condition 1e9 of the rows, 1e18 of information."""
+    """Against 80 bits: nearly equal columns, condition 1e9 of the rows, 1e18 of information."""
     nested = boxes()
     rows = factors(nested, seed=2)
     for index in TILES:  # nearly equal columns, on the scale of 1e-8

@@ -34,12 +34,15 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Weights by their numbers, in ascending order; `children` are positions in the list of boxes, before this one."""
+    """Weights by their numbers, in ascending order; `children` are positions in the list of boxes, before this one.
+
+    `places` are positions in the front: of each child's interface, or of the weights that a leaf's own rows read.
+    """
 
     eliminated: Indices
     interface: Indices
     children: tuple[int, ...] = ()
-    places: tuple[Indices, ...] = ()  # of each child's interface, or of its own rows' weights, in (eliminated, interface)
+    places: tuple[Indices, ...] = ()
 
     @property
     def front(self) -> Indices:

@@ -67,7 +67,8 @@ class LatentPrior:
 
     def rows(self, ranges: Mapping[str, slice]) -> tuple[Indices, list[Array]]:
         """What a box of cells has of it: the weights, and per axis the rows whose products are the rows."""
-        numbers, factors = np.zeros(1, np.int64), []
+        numbers = np.zeros(1, np.int64)
+        factors: list[Array] = []
         for axis, spline in self.latent.basis.families.items():
             assert isinstance(spline, Spline)
             std = self.std if not factors else 1.0

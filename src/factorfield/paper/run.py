@@ -25,7 +25,7 @@ import numpy as np
 
 from factorfield import methods, metrics, problems
 from factorfield.errors import expected
-from factorfield.model.model import Model
+from factorfield.model.model import BlockModel
 from factorfield.model.paper import paper_model
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
@@ -210,7 +210,7 @@ def execute_together(runs: Sequence[Run], data: str | None = None) -> list[Recor
     ]  # fmt: skip
 
 
-def prior_solution(model: Model) -> Solution:
+def prior_solution(model: BlockModel) -> Solution:
     """What is believed before any factor speaks."""
     prior = GaussianPosterior(
         model.problem, model.representation, model.noise, model.prior.mean, model.prior.std

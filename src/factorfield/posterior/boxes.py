@@ -14,6 +14,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from factorfield.messages.boxes import Box, Conditional, Tree
 from factorfield.model.basis import Tensor
@@ -109,7 +110,8 @@ class BoxesPosterior(Posterior):
         covariance = gathered.T @ gathered + np.diag(self.numerical[at] ** 2)
         parts = [(name, Tensor({}), self.representation.forms[name]) for name in names]
         own = Representation.build(parts)
-        return GaussianPosterior(self.problem, own, self.noise, self.mean[at], np.linalg.cholesky(covariance))
+        root = linalg.cholesky(covariance, lower=True)
+        return GaussianPosterior(self.problem, own, self.noise, self.mean[at], root)
 
     # -- fields
 

@@ -215,10 +215,11 @@ def test_an_ill_conditioned_model_takes_square_roots_by_itself() -> None:
 
 def test_conditioning_is_solving_with_everything_and_renews_only_what_changes() -> None:
     problem = plane()
-    first = ff.solve(problem, "tree", cells={"x": 48, "y": 48}, degree=3)
+    options: Any = {"cells": {"x": 48, "y": 48}, "degree": 3}
+    first = ff.solve(problem, "tree", **options)
     more = ff.Observations(x=[0.1, 0.11], y=[0.2, 0.21], u=[0.0, 0.1], sigma=0.05)
     found = first.condition(more)
-    again = ff.solve(problem.replace(conditions=[*problem.conditions, more]), "tree", cells={"x": 48, "y": 48}, degree=3)
+    again = ff.solve(problem.replace(conditions=[*problem.conditions, more]), "tree", **options)
     grid = {"x": np.linspace(0, 1, 9), "y": np.linspace(0, 1, 9)}
     here, there = found.predict(**grid), again.predict(**grid)
     assert np.allclose(here["mean"], there["mean"], atol=1e-9) and np.allclose(here["std"], there["std"], rtol=1e-6)

@@ -111,23 +111,26 @@ def _information(model: TreeModel, lines: Lines, tile: int, used: Sequence[int])
     rows = _dense(model, lines, tile, used)
     found = rows.T @ rows
     for place, factors in model.tile_priors[tile]:
-        share = np.ones((1, 1))
-        for factor in factors:
-            share = np.kron(share, factor.T @ factor)
-        found[place[:, None], place] += share
+        found[place[:, None], place] += _product([factor.T @ factor for factor in factors])
     return found
 
 
 def _rows(model: TreeModel, lines: Lines, tile: int, used: Sequence[int]) -> Array:
     parts = [_dense(model, lines, tile, used)]
     for place, factors in model.tile_priors[tile]:
-        share = np.ones((1, 1))
-        for factor in factors:
-            share = np.kron(share, factor)
+        share = _product(factors)
         rows = np.zeros((len(share), parts[0].shape[1]))
         rows[:, place] = share
         parts.append(rows)
     return np.concatenate(parts)
+
+
+def _product(factors: Sequence[Array]) -> Array:
+    """Kronecker's, first factor slowest."""
+    product: Array = np.ones((1, 1))
+    for factor in factors:
+        product = np.asarray(np.kron(product, factor), float)
+    return product
 
 
 def belief(
