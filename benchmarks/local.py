@@ -126,7 +126,7 @@ def precision_of(model: TreeModel) -> sparse.csc_matrix:
         parts.append(sparse.csr_matrix((rows.ravel(), (at, group.all_columns.ravel())), shape=shape))
     stacked = sparse.vstack(parts)
     (prior,) = model.priors
-    along = [sparse.csr_matrix(np.where(np.abs(p) > 0.0, p, 0.0)) for p in prior._precisions]
+    along = [sparse.csr_matrix(np.triu(np.tril(p, model.degree), -model.degree)) for p in prior._precisions]
     return (stacked.T @ stacked + sparse.kron(along[0], along[1])).tocsc()
 
 

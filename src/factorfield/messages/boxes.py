@@ -30,6 +30,7 @@ from factorfield.messages.gaussian import inverse_triangular, triangle
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+MIRRORED = 256  # rows of a symmetric matrix that are copied at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +137,13 @@ def _plain(matrix: Array) -> Array:
 
 
 def _symmetric(lower: Array) -> Array:
-    result = np.tril(lower)
-    result += np.tril(lower, -1).T
-    return result
+    """The lower triangle copied over the upper one, block by block: large matrices do not fit in cache."""
+    for start in range(0, len(lower), MIRRORED):
+        stop = min(start + MIRRORED, len(lower))
+        lower[:start, start:stop] = lower[start:stop, :start].T
+        corner = np.tril(lower[start:stop, start:stop])
+        lower[start:stop, start:stop] = corner + np.tril(corner, -1).T
+    return lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +225,7 @@ class Tree:
             moved = conditional.slope @ outside
             covariance[:count, count:], covariance[count:, :count] = moved, moved.T
             inner, _ = linalg.lapack.dlauum(np.asfortranarray(conditional.root), lower=0)
-            own = np.triu(inner)
-            own += np.triu(inner, 1).T
-            covariance[:count, :count] = own + moved @ conditional.slope.T
+            covariance[:count, :count] = _symmetric(inner.T) + moved @ conditional.slope.T
         return covariance
 
 
@@ -267,7 +270,8 @@ def _eliminated(box: Box, parts: Sequence[Array], square_root: bool) -> tuple[Co
             start += len(part)
         return eliminate_rows(rows, count) if count else (None, triangle(rows))
     front = np.zeros((size, size))
-    for part, place in zip(parts, box.places, strict=True):
+    front[box.places[0][:, None], box.places[0]] = parts[0]
+    for part, place in zip(parts[1:], box.places[1:], strict=True):
         front[place[:, None], place] += part
     return eliminate_information(front, count) if count else (None, front)
 

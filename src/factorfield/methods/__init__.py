@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from factorfield.errors import expected, nearest, needed
+from factorfield.model.choices import affordable_modes, modes_of_functions
 from factorfield.model.model import BlockModel, Model, WindowModel
 from factorfield.model.tree import TreeModel
 from factorfield.problem.domain import TIME
@@ -73,13 +74,17 @@ def names() -> list[str]:
 
 
 def default_method(item: Problem | Model) -> str:
-    """What suits a problem: boxes in three axes of space, else windows where there is time; what suits a model: the
-    method that takes it."""
+    """What suits a problem: boxes in three axes of space, else windows where there is time, else one block unless its
+    sources need more modes than that may have; what suits a model: the method that takes it."""
     if isinstance(item, Model):
         return next((method for kind, (_, method) in KINDS.items() if isinstance(item, kind)), "joint")
     if len(item.domain.space) > 2:
         return "tree"
-    return "chain" if TIME in item.domain else "joint"
+    if TIME in item.domain:
+        return "chain"
+    axes = item.domain.names
+    wanted = {name: modes_of_functions(item, name) + 2 for name in axes}  # as joint would choose them
+    return "joint" if affordable_modes(item, wanted, axes) == wanted else "tree"
 
 
 def taken(model: Model | None, kind: type[ModelKind], method: str) -> ModelKind:

@@ -119,7 +119,7 @@ class LocalGroup:
 
     @property
     def all_columns(self) -> Indices:
-        return np.concatenate(self.columns, axis=1)
+        return np.concatenate(self.columns, axis=1) if len(self.columns) > 1 else self.columns[0]
 
     def project(self, weights: Array) -> Array:
         taken = [weights[columns] for columns in self.columns]
@@ -135,10 +135,12 @@ class LocalGroup:
         """The misfit at the weights, and its derivative by the weights `all_columns`."""
         value, slopes = self.relation.value_and_gradient(self.project(weights), self.parameters, self.points)
         slopes = slopes / self.sigma[:, None]
-        parts = [np.zeros(columns.shape) for columns in self.columns]
+        parts: dict[int, Array] = {}
         for j, (values, of) in enumerate(zip(self.values, self.reads, strict=True)):
-            parts[of] += slopes[:, j, None] * values
-        return (value - self.target) / self.sigma, np.concatenate(parts, axis=1)
+            part = slopes[:, j, None] * values
+            parts[of] = parts[of] + part if of in parts else part
+        rows = [parts[of] for of in range(len(self.columns))]
+        return (value - self.target) / self.sigma, np.concatenate(rows, axis=1) if len(rows) > 1 else rows[0]
 
     def log_normaliser(self) -> float:
         return float(np.sum(np.log(self.sigma))) + 0.5 * self.count * LOG_TWO_PI

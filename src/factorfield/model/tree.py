@@ -169,11 +169,14 @@ class TreeModel(Model):
             found[tile] = parts
         return found
 
-    def log_joint(self, weights: Array) -> float:
+    def negative_log_joint(self, weights: Array) -> float:
         """Up to the normalisers of priors and factors."""
-        misfits = [group.misfit(weights) for group in self.groups]
+        return self.merit(weights, [group.misfit(weights) for group in self.groups])
+
+    def merit(self, weights: Array, misfits: Sequence[Array]) -> float:
+        """The same where the misfits are known already."""
         squares = sum(float(misfit @ misfit) for misfit in misfits)
-        return -0.5 * (squares + sum(prior.norm(weights) for prior in self.priors))
+        return 0.5 * (squares + sum(prior.norm(weights) for prior in self.priors))
 
 
 def splines_of(domain: Domain, cells: Mapping[str, int], degree: int) -> dict[str, Spline]:

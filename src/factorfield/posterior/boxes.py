@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from factorfield.errors import expected
 from factorfield.messages.boxes import Box, Conditional, Tree
 from factorfield.model.basis import Tensor
 from factorfield.model.cells import NestedCells, nested_cells
@@ -140,6 +141,11 @@ class BoxesPosterior(Posterior):
     def _row(self, atom: Atom, places: Places) -> tuple[Indices, Array]:
         """Weight numbers and values of a derivative of a latent at places."""
         latent = self.representation.latents[atom[0]]
+        for axis, order in atom[1]:
+            degree = self._splines[axis].degree
+            if order >= degree:
+                raise expected(f"at most {degree - 1} derivatives along {axis} of splines of degree {degree}", order,
+                               "degree=5, or a derivative of lower order")  # fmt: skip
         return latent.block.start + places.weights(latent.basis), places.features(latent.basis, atom[1])
 
     def _gathered(self, read: Sequence[tuple[Indices, Array]], covariance: Array) -> None:

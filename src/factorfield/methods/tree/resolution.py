@@ -14,6 +14,7 @@ from factorfield.model.splines import Spline
 from factorfield.model.tree import TreeModel, prolonged, with_cells
 
 Array = NDArray[np.float64]
+FEWEST = 2  # cells of a bounded axis that are worth comparing with
 SLOWEST = 0.5  # what is left of an error when cells are halved, at most: beyond, nothing has been seen to converge
 
 
@@ -27,8 +28,8 @@ class NumericalError:
 
 def coarser(model: TreeModel) -> TreeModel | None:
     """On cells twice as wide, along the axes that have enough of them."""
-    least = model.degree + 1
-    cells = {name: n // 2 if n % 2 == 0 and n // 2 >= least else n for name, n in model.modes.items()}
+    least = {name: model.degree + 1 if spline.periodic else FEWEST for name, spline in model.splines.items()}
+    cells = {name: n // 2 if n % 2 == 0 and n // 2 >= least[name] else n for name, n in model.modes.items()}
     return with_cells(model, cells) if cells != model.modes else None
 
 

@@ -155,8 +155,8 @@ def search(
     if model.is_linear:
         lines = linearised(model, weights)
         tree, square_root = belief(model, lines, False, known, keep)
-        return corrected(model, Found(weights, tree, square_root, ()), CORRECTIONS)
-    merit, merits, square_root = -model.log_joint(weights), [], False
+        return _corrected(model, Found(weights, tree, square_root, ()), lines)
+    merit, merits, square_root = model.negative_log_joint(weights), [], False
     for iteration in range(iterations):
         lines = linearised(model, weights)
         tree, square_root = belief(model, lines, square_root, None, keep)
@@ -177,18 +177,17 @@ def search(
     return Found(weights, tree, square_root, tuple(merits), text)
 
 
-def corrected(model: TreeModel, found: Found, most: int) -> Found:
-    """The first step of a linear problem, and further ones with the same factors against its rounding."""
-    weights, merits = found.weights, [-model.log_joint(found.weights)]
-    before = math.inf
-    for _ in range(1 + most):
-        gathered = found.tree.gather(information(model, weights, linearised(model, weights)))
+def _corrected(model: TreeModel, found: Found, lines: Lines) -> Found:
+    """The step of a linear problem, and further ones with the same factors against its rounding."""
+    weights, merits, before = found.weights, [], math.inf
+    for _ in range(1 + CORRECTIONS):
+        merits.append(model.merit(weights, lines.misfits))
+        gathered = found.tree.gather(information(model, weights, lines))
         promised = 0.5 * float(gathered @ gathered)
         if not promised < before:
             break
-        weights = weights + found.tree.spread(gathered)
-        merits.append(-model.log_joint(weights))
-        before = promised
+        weights, before = weights + found.tree.spread(gathered), promised
+        lines = Lines(tuple(group.misfit(weights) for group in model.groups), lines.rows)
         if promised < EXACT:
             break
     return Found(weights, found.tree, found.square_root, tuple(merits))
@@ -203,7 +202,7 @@ def _shortened(
     while length > SHORTEST_STEP:
         candidate = weights + length * step
         with np.errstate(all="ignore"):
-            value = -model.log_joint(candidate)
+            value = model.negative_log_joint(candidate)
         if first_coefficient(model) < model.size and not value < 0.5 * merit:
             candidate, value = onto_equations(model, candidate, value, square_root)
         if value <= merit:
@@ -228,7 +227,7 @@ def onto_equations(model: TreeModel, weights: Array, merit: float, square_root: 
         rows = tuple(np.where(g.all_columns < fields, r, 0.0) for g, r in zip(model.groups, lines.rows, strict=True))
         tree, _ = belief(model, Lines(lines.misfits, rows), square_root)
         candidate = weights + tree.solve(pull)
-        value = -model.log_joint(candidate)
+        value = model.negative_log_joint(candidate)
         if not value < merit:
             break
         gained, weights, merit = merit - value, candidate, value
@@ -242,8 +241,10 @@ def starting_weights(model: TreeModel) -> Array:
     slope there, such as log(u) and sqrt(u) at 0."""
     if model.start is not None:
         return model.start
+    if model.is_linear:
+        return model.prior_mean
     candidates = [model.prior_mean]
-    for values in constant_fields(model.problem) if not model.is_linear else ():
+    for values in constant_fields(model.problem):
         place = model.prior_mean.copy()
         for name, value in values.items():
             place[model.representation.latents[name].block] = value  # splines add up to one

@@ -75,7 +75,7 @@ class Tree:
         found = search(model, self.iterations, progress, known, keep=True)
         solved = time.perf_counter()
         error = numerical_error(model, found.weights, self.iterations)
-        timings = {"solve": solved - begin, "numerical error": time.perf_counter() - solved}
+        timings = {"solve": solved - begin, "compare": time.perf_counter() - solved}
         kept = found.tree if sum(m.nbytes for m in found.tree.messages.values()) < KEPT else None
         belief = Boxes(found.tree.boxes, found.tree.conditionals)
         posterior = BoxesPosterior(
@@ -91,9 +91,10 @@ class Tree:
             **model.settings, "method": self.name, "path": path, "tolerance": self.tolerance,
             "boxes": len(model.boxes), "distinct boxes": distinct,
         }  # fmt: skip
+        status = self._status(model, found, error)
         return Solution(
-            posterior, self._status(model, found, error), trace, timings, settings, model=model,
-            resume=partial(self._resume, model, kept), advice=(*model.advice, *advice_about(model, posterior)),
+            posterior, status, trace, timings, settings, model=model,
+            resume=partial(self._resume, model, kept), advice=(*model.advice, *advice_about(model, posterior, status)),
             evidence=partial(log_evidence, model, found),
         )  # fmt: skip
 
@@ -114,8 +115,9 @@ class Tree:
         return Status("converged", f"{exact}; numerical error {error.relative:.1g} of the field on {cells} cells")
 
 
-def advice_about(model: TreeModel, posterior: BoxesPosterior) -> Iterator[Advice]:
-    """Groups that contradict the rest, unknown numbers that nothing constrains."""
+def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) -> Iterator[Advice]:
+    """Groups that contradict the rest, unknown numbers that nothing constrains. Where cells are too few, equations are
+    missed for that reason, which the status tells."""
     if model.problem.unknowns:
         numbers = posterior._numbers
         yield from unconstrained(model.problem, numbers.representation, numbers.mean, numbers.weight_std)
@@ -125,6 +127,6 @@ def advice_about(model: TreeModel, posterior: BoxesPosterior) -> Iterator[Advice
         total = float(misfit @ misfit)
         if group.statement.kind == "observation" and group.name in model.given:
             found[group.name] = total, group.count
-        elif total > UNFOLLOWED**2 * group.count:
+        elif total > UNFOLLOWED**2 * group.count and status == "converged":
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))
     yield from contradictions(found)
