@@ -135,13 +135,13 @@ class TreeModel(Model):
         return tuple(np.searchsorted(_tiles(self.cells, group), np.arange(count + 1)) for group in self.groups)
 
     @cached_property
-    def own(self) -> tuple[Indices, ...]:
+    def own(self) -> tuple[NDArray[np.int32], ...]:
         """Per group, where each row's weights stand among those that its tile reads."""
         found = []
         position = np.zeros(self.size, np.int64)
         for group, span in zip(self.groups, self.spans, strict=True):
             columns = group.all_columns
-            where = np.empty(columns.shape, np.int64)
+            where = np.empty(columns.shape, np.int32)
             for tile in self.cells.tiles:
                 reads = np.sort(self.boxes[tile].front)
                 position[reads] = np.arange(len(reads))

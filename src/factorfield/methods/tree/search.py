@@ -102,7 +102,7 @@ def _dense(model: TreeModel, lines: Lines, tile: int, used: Sequence[int]) -> Ar
         span = slice(model.spans[index][tile], model.spans[index][tile + 1])
         rows = lines.rows[index][span]
         if len(rows):
-            at = model.own[index][span] + size * np.arange(len(rows))[:, None]
+            at = model.own[index][span] + np.arange(0, size * len(rows), size)[:, None]
             parts.append(np.bincount(at.ravel(), rows.ravel(), len(rows) * size).reshape(len(rows), size))
     return np.concatenate(parts) if parts else np.zeros((0, size))
 
