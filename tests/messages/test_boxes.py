@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.messages.boxes import Box, Tree, eliminate_boxes, nested_boxes
+from factorfield.messages.boxes import Box, BoxTree, eliminate_boxes, nested_boxes
 
 Array = NDArray[np.float64]
 # eight leaves in a row, each reading its own three weights, the next leaf's first one, and weight 24, which all read
@@ -45,8 +45,8 @@ def dense(nested: tuple[Box, ...], rows: dict[int, Array]) -> Array:
 
 
 def eliminated(
-    nested: tuple[Box, ...], rows: dict[int, Array], square_root: bool, known: Tree | None = None, keep: bool = False
-) -> Tree:
+    nested: tuple[Box, ...], rows: dict[int, Array], square_root: bool, known: BoxTree | None = None, keep: bool = False
+) -> BoxTree:
     keys = [rows[index].tobytes() if index in rows else b"" for index in range(len(nested))]
 
     def own(index: int) -> Array:
@@ -88,14 +88,14 @@ def test_marginals_visit_only_the_boxes_around_those_that_are_asked_for() -> Non
     nested = boxes()
     tree = eliminated(nested, factors(nested), False)
     visited: list[int] = []
-    original = Tree._front_covariance
+    original = BoxTree._front_covariance
 
-    def counted(self: Tree, index: int, outside: Array) -> Array:
+    def counted(self: BoxTree, index: int, outside: Array) -> Array:
         visited.append(index)
         return original(self, index, outside)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tree, "_front_covariance", counted)
+        patch.setattr(BoxTree, "_front_covariance", counted)
         assert [index for index, _ in tree.marginals([0])] == [0]
     assert visited == [14, 6, 2, 0]
 

@@ -147,7 +147,7 @@ def _symmetric(lower: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class BoxTree:
     """One Gaussian with mean zero over all weights, as the conditionals of boxes (None: nothing is eliminated there).
 
     `messages` by key: what boxes sent, kept for another elimination.
@@ -234,9 +234,9 @@ def eliminate_boxes(
     leaf_keys: Sequence[bytes],
     own: Callable[[int], Array],
     square_root: bool,
-    known: Tree | None = None,
+    known: BoxTree | None = None,
     keep: bool = False,
-) -> Tree:
+) -> BoxTree:
     """All conditionals, from the leaves to the root. `own` gives a leaf's information matrix, or its rows, in the order
     of the weights that it reads; `leaf_keys` tells which are equal. What `known` has already is not done again."""
     keys = _keys(boxes, leaf_keys, square_root)
@@ -257,7 +257,7 @@ def eliminate_boxes(
             waiting[keys[child]] -= 1
             if not waiting[keys[child]]:
                 messages.pop(keys[child], None)
-    return Tree(tuple(boxes), tuple(found[key] for key in keys), keys, messages if keep else {})
+    return BoxTree(tuple(boxes), tuple(found[key] for key in keys), keys, messages if keep else {})
 
 
 def _eliminated(box: Box, parts: Sequence[Array], square_root: bool) -> tuple[Conditional | None, Array]:

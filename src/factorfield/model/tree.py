@@ -211,12 +211,10 @@ def built(problem: Problem, cells: Mapping[str, int], degree: int, sizes: Sizes)
         for statement, sigma in zip(problem.statements, sigmas, strict=True)
     )
     priors = _priors(problem, representation, sizes)
-    numbers = np.array([representation.latents[name].block.start for name in problem.unknowns], np.int64)
-    reads = _reads(nested, groups, representation, problem.domain.names)
-    boxes = nested_boxes(representation.size, reads, nested.children, nested.in_leaf, numbers)
+    boxes = _boxes(problem, representation, nested, groups)
     settings = {
         "model": "local", "cells": dict(cells), "degree": degree, "scale": sizes.scale, "offset": sizes.shown,
-        "sigma": shown(problem, sigmas), "sigma is of the mean over": f"{PIECE:g} of each axis",
+        "sigma": shown(problem, sigmas), "piece": PIECE,
     }  # fmt: skip
     return TreeModel(
         problem=problem, representation=representation, sigmas=sigmas, modes=dict(cells), scale=sizes.scale,
@@ -297,6 +295,14 @@ def _group(
 
 def _in_order_of_tiles(group: LocalGroup, nested: NestedCells) -> LocalGroup:
     return group.part(np.argsort(_tiles(nested, group), kind="stable"))
+
+
+def _boxes(
+    problem: Problem, representation: Representation, nested: NestedCells, groups: Sequence[LocalGroup]
+) -> tuple[Box, ...]:
+    numbers = np.array([representation.latents[name].block.start for name in problem.unknowns], np.int64)
+    reads = _reads(nested, groups, representation, problem.domain.names)
+    return nested_boxes(representation.size, reads, nested.children, nested.in_leaf, numbers)
 
 
 def _reads(
@@ -386,10 +392,9 @@ def with_condition(model: TreeModel, problem: Problem) -> TreeModel:
         _in_order_of_tiles(_group(problem, model.representation, s, sigma, model.splines), model.cells)
         for s, sigma in zip(added, sigmas, strict=True)
     )
-    every = (*model.groups, *groups)
-    numbers = np.array([model.representation.latents[name].block.start for name in problem.unknowns], np.int64)
-    reads = _reads(model.cells, every, model.representation, problem.domain.names)
-    boxes = nested_boxes(model.size, reads, model.cells.children, model.cells.in_leaf, numbers)
+    every, boxes = (*model.groups, *groups), model.boxes
+    if any(statement.stencil for statement in added):  # averages may read what their tile did not
+        boxes = _boxes(problem, model.representation, model.cells, every)
     settings = {**model.settings, "sigma": shown(problem, (*model.sigmas, *sigmas))}
     return replace(
         model, problem=problem, sigmas=(*model.sigmas, *sigmas), groups=every, boxes=boxes, settings=settings,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import expected
-from factorfield.messages.boxes import Box, Conditional, Tree
+from factorfield.messages.boxes import Box, BoxTree, Conditional
 from factorfield.model.basis import Tensor
 from factorfield.model.cells import NestedCells, nested_cells
 from factorfield.model.local import Places
@@ -39,7 +39,7 @@ class BoxesPosterior(Posterior):
 
     mean: Array
     numerical: Array
-    tree: Tree
+    tree: BoxTree
 
     marker = "box_kind"
 
@@ -87,7 +87,7 @@ class BoxesPosterior(Posterior):
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
-        nothing = Tree((), ())
+        nothing = BoxTree((), ())
         empty = cls(problem, representation, noise, arrays["weight_means"], arrays["weight_numerical"], nothing)
         tree = _tree(arrays, empty._cells.children)
         return cls(problem, representation, noise, empty.mean, empty.numerical, tree)
@@ -95,13 +95,13 @@ class BoxesPosterior(Posterior):
     # -- unknown numbers
 
     def parameters(self) -> dict[str, Estimate]:
-        return self._numbers.parameters() if self.problem.unknowns else {}
+        return self.numbers.parameters() if self.problem.unknowns else {}
 
     def _coefficient_covariance(self) -> Array:
-        return self._numbers._coefficient_covariance()
+        return self.numbers._coefficient_covariance()
 
     @cached_property
-    def _numbers(self) -> GaussianPosterior:
+    def numbers(self) -> GaussianPosterior:
         """Their joint belief: as many functionals as there are."""
         names = list(self.problem.unknowns)
         at = [self.representation.latents[name].block.start for name in names]
@@ -177,7 +177,7 @@ class BoxesPosterior(Posterior):
                         covariance[a, b, chosen] = covariance[b, a, chosen] = found
 
 
-def _tree(arrays: Mapping[str, Array], children: Sequence[tuple[int, ...]]) -> Tree:
+def _tree(arrays: Mapping[str, Array], children: Sequence[tuple[int, ...]]) -> BoxTree:
     """The tree whose arrays these are."""
     sizes, kinds = arrays["box_sizes"].astype(np.int64), arrays["box_kind"].astype(np.int64)
     weights = arrays["box_weights"].astype(np.int64)
@@ -198,4 +198,4 @@ def _tree(arrays: Mapping[str, Array], children: Sequence[tuple[int, ...]]) -> T
         slope = arrays["box_slopes"][at_slope : at_slope + count * rest].reshape(count, rest)
         kept.append(Conditional(root, np.ascontiguousarray(slope)))
         at_root, at_slope = at_root + half, at_slope + count * rest
-    return Tree(tuple(boxes), tuple(None if kind < 0 else kept[kind] for kind in kinds))
+    return BoxTree(tuple(boxes), tuple(None if kind < 0 else kept[kind] for kind in kinds))

@@ -13,6 +13,7 @@ import factorfield as ff
 from factorfield.methods.tree.search import Lines, belief, linearised, search
 from factorfield.model.splines import Spline
 from factorfield.model.tree import TreeModel
+from factorfield.posterior.boxes import BoxesPosterior
 
 Array = NDArray[np.float64]
 pytestmark = pytest.mark.filterwarnings("ignore::factorfield.errors.AdviceWarning")  # few cells: meant
@@ -74,6 +75,12 @@ def model_of(name: str) -> TreeModel:
     return model
 
 
+def without_numerical(solution: ff.Solution) -> BoxesPosterior:
+    """What the model alone believes: measurements do not reduce the numerical error, and dense algebra has none."""
+    assert isinstance(solution.posterior, BoxesPosterior)
+    return replace(solution.posterior, numerical=np.zeros(len(solution.posterior.mean)))
+
+
 def dense_rows(model: TreeModel, weights: Array, measured: bool = True) -> tuple[Array, Array]:
     """All factors and priors as dense rows about a step from given weights, and targets."""
     rows, targets = [], []
@@ -108,11 +115,11 @@ def test_mean_and_covariance_are_those_of_dense_algebra(name: str) -> None:
     std = np.sqrt(np.sum(root**2, axis=1))
     assert np.max(np.abs(found.weights - mean) / std) < 1e-6
     solution = ff.solve(model, adapt=False)
-    posterior = replace(solution.posterior, numerical=np.zeros(model.size))  # type: ignore[call-arg]
+    posterior = without_numerical(solution)
     assert np.max(np.abs(posterior.weight_std / std - 1.0)) < 1e-6
     ends = np.random.default_rng(0).integers(0, model.size, (2, 10))  # pairs anywhere, most of them far apart
     columns = np.eye(model.size)[:, ends.ravel()]
-    gathered = posterior.tree.gather(columns)  # type: ignore[attr-defined]
+    gathered = posterior.tree.gather(columns)
     wanted = root[ends.ravel()] @ root[ends.ravel()].T
     assert np.max(np.abs(gathered.T @ gathered - wanted) / np.outer(std[ends.ravel()], std[ends.ravel()])) < 1e-6
 
@@ -221,7 +228,7 @@ def test_conditioning_is_solving_with_everything_and_renews_only_what_changes() 
     found = first.condition(more)
     again = ff.solve(problem.replace(conditions=[*problem.conditions, more]), "tree", **options)
     grid = {"x": np.linspace(0, 1, 9), "y": np.linspace(0, 1, 9)}
-    here, there = found.predict(**grid), again.predict(**grid)
+    here, there = (without_numerical(solution).predict(grid) for solution in (found, again))
     assert np.allclose(here["mean"], there["mean"], atol=1e-9) and np.allclose(here["std"], there["std"], rtol=1e-6)
     pairs = zip(first.posterior.tree.conditionals, found.posterior.tree.conditionals, strict=True)  # type: ignore[attr-defined]
     changed = [old is not new for old, new in pairs]
@@ -269,3 +276,52 @@ def test_three_axes_of_space_take_boxes_by_default() -> None:
     truth = wave[:, None, None] * wave[:, None] * np.cos(2 * np.pi * grid)
     assert solution.settings["method"] == "tree" and solution.status == "converged"
     assert np.abs(field["mean"].values - truth).max() < 1e-2
+
+
+# -- what a user is told
+
+
+def test_places_that_nothing_settles_are_told() -> None:
+    domain = {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1)}
+    problem = ff.Problem("u_xx + u_yy = 1", domain, {}, [ff.Boundary("u = 0", at={"x": 0})])
+    solution = ff.solve(problem, "tree", cells={"x": 12, "y": 12}, degree=3)
+    (told,) = [advice for advice in solution.advice or () if advice.kind == "free-directions"]
+    assert "values of u at" in told.text and "1 of 2 conditions on u at the ends of x" in told.text
+
+
+def test_readings_that_contradict_the_equation_are_told() -> None:
+    domain = {"x": ff.Interval(0, 1)}
+    walls = [ff.Boundary("u = 0", at={"x": end}) for end in (0, 1)]
+    seen = ff.Observations(x=np.linspace(0.1, 0.9, 20), u=np.full(20, 5.0), sigma=0.01)
+    solution = ff.solve(ff.Problem("u_xx = -1", domain, {}, [*walls, seen]), "tree")
+    assert any(advice.kind == "contradiction" for advice in solution.advice or ())
+
+
+def test_bad_options_get_one_line() -> None:
+    problem = plane()
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"cells": {"x": 4, "y": 20}}, "at least 6 cells along x"),
+        ({"cells": {"x": 90_000, "y": 90_000}}, "cells that take at most"),
+        ({"degree": 4}, "degree 3 or 5"),
+        ({"tolerance": -1.0}, "tolerance > 0"),
+        ({"cells": {"q": 4}}, "cells for the axes x, y"),
+    ]
+    for options, words in cases:
+        with pytest.raises(ff.ProblemError) as error:
+            ff.solve(problem, "tree", **options)
+        text = str(error.value)
+        assert text.startswith("expected ") and words in text and "; try " in text and "\n" not in text
+    with pytest.raises(ff.ProblemError, match="at most 2 derivatives along x"):
+        ff.solve(model_of("plane"), adapt=False).predict(x=0.5, y=0.5, of="u_xxx")
+
+
+def test_noise_that_is_not_gaussian_is_met_by_sites() -> None:
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.05, 0.95, 30)
+    u = np.sin(np.pi * x) + 0.02 * rng.standard_normal(30)
+    u[7] += 2.0  # an outlier that Student's noise forgives
+    domain = {"x": ff.Interval(0, 1)}
+    seen = ff.Observations(x=x, u=u, sigma=0.02, noise="student-t")
+    problem = ff.Problem(ff.Equation("u_xx = 0", sigma=20.0), domain, {}, [seen])
+    found = ff.solve(problem, "tree", cells={"x": 12}).predict(x=x)
+    assert np.max(np.abs(found["mean"].values - np.sin(np.pi * x))) < 0.05

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import ProblemError, expected
-from factorfield.messages.boxes import Tree, eliminate_boxes
+from factorfield.messages.boxes import BoxTree, eliminate_boxes
 from factorfield.model.local import LocalGroup
 from factorfield.model.tree import TreeModel
 from factorfield.problem.reference import constant_fields
@@ -40,7 +40,7 @@ class Found:
     """Weights, the belief about what is left of them, and how the search went."""
 
     weights: Array
-    tree: Tree
+    tree: BoxTree
     square_root: bool
     merits: tuple[float, ...]
     stalled: str | None = None
@@ -67,9 +67,9 @@ def information(model: TreeModel, weights: Array, lines: Lines) -> Array:
 
 
 def eliminated(
-    model: TreeModel, lines: Lines, square_root: bool, known: Tree | None = None, keep: bool = False,
+    model: TreeModel, lines: Lines, square_root: bool, known: BoxTree | None = None, keep: bool = False,
     without: Sequence[LocalGroup] = (),
-) -> Tree:  # fmt: skip
+) -> BoxTree:  # fmt: skip
     """The belief about a step, given linearised factors (`without` some groups)."""
     used = [index for index, group in enumerate(model.groups) if group not in without]
     keys = [_key(model, lines, tile, used) if not box.children else b"" for tile, box in enumerate(model.boxes)]
@@ -134,8 +134,8 @@ def _product(factors: Sequence[Array]) -> Array:
 
 
 def belief(
-    model: TreeModel, lines: Lines, square_root: bool, known: Tree | None = None, keep: bool = False
-) -> tuple[Tree, bool]:
+    model: TreeModel, lines: Lines, square_root: bool, known: BoxTree | None = None, keep: bool = False
+) -> tuple[BoxTree, bool]:
     """By Cholesky where the condition of every front permits, else by QR; and which it was."""
     if not square_root:
         try:
@@ -148,7 +148,7 @@ def belief(
 
 
 def search(
-    model: TreeModel, iterations: int, progress: Progress | None, known: Tree | None = None, keep: bool = False
+    model: TreeModel, iterations: int, progress: Progress | None, known: BoxTree | None = None, keep: bool = False
 ) -> Found:
     """One elimination for linear factors; Gauss-Newton, steps halved until the log joint does not fall, for others."""
     weights = starting_weights(model)

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import Advice, expected
-from factorfield.messages.boxes import Tree as Boxes
+from factorfield.messages.boxes import BoxTree
 from factorfield.methods import taken
-from factorfield.methods.advice import UNFOLLOWED, contradictions, unconstrained, unfollowed
+from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
 from factorfield.methods.tree.resolution import NumericalError, numerical_error
 from factorfield.methods.tree.search import Found, log_evidence, search
 from factorfield.model.model import Model
@@ -32,6 +32,8 @@ from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
 HELPED = 0.9  # of the error that halved cells may leave: else rounding, or noise, is what is left
+FREE = 0.1  # of the prior's standard deviation, ten times the field's size: a place that is left with it
+ASKED = 64.5  # places at most, all over the domain
 KEPT = 2 << 30  # bytes of messages that may be kept, so that `condition` renews only what changes
 
 
@@ -70,14 +72,18 @@ class Tree:
         finer = replace(with_cells(tree, cells), error_before=error if np.isfinite(error) else np.inf)
         return finer if tree.is_linear else replace(finer, start=prolonged(finer, tree, solution.posterior.weight_mean))
 
-    def _run(self, model: TreeModel, progress: Progress | None, known: Boxes | None = None) -> Solution:
+    def _run(
+        self, model: TreeModel, progress: Progress | None, known: BoxTree | None = None,
+        error: NumericalError | None = None,
+    ) -> Solution:  # fmt: skip
+        """`known`: boxes eliminated before; `error`: the numerical error, where it is known."""
         begin = time.perf_counter()
-        found = search(model, self.iterations, progress, known, keep=True)
+        keep = 8 * sum(len(box.interface) ** 2 for box in model.boxes) < KEPT
+        found = search(model, self.iterations, progress, known, keep)
         solved = time.perf_counter()
-        error = numerical_error(model, found.weights, self.iterations)
+        error = error or numerical_error(model, found.weights, self.iterations)
         timings = {"solve": solved - begin, "compare": time.perf_counter() - solved}
-        kept = found.tree if sum(m.nbytes for m in found.tree.messages.values()) < KEPT else None
-        belief = Boxes(found.tree.boxes, found.tree.conditionals)
+        belief = BoxTree(found.tree.boxes, found.tree.conditionals)
         posterior = BoxesPosterior(
             model.problem, model.representation, model.noise, found.weights, error.std, belief
         )  # fmt: skip
@@ -94,12 +100,14 @@ class Tree:
         status = self._status(model, found, error)
         return Solution(
             posterior, status, trace, timings, settings, model=model,
-            resume=partial(self._resume, model, kept), advice=(*model.advice, *advice_about(model, posterior, status)),
+            resume=partial(self._resume, replace(model, start=found.weights), found.tree, error),
+            advice=(*model.advice, *advice_about(model, posterior, status)),
             evidence=partial(log_evidence, model, found),
         )  # fmt: skip
 
-    def _resume(self, model: TreeModel, known: Boxes | None, problem: Problem) -> Solution:
-        return self._run(with_condition(model, problem), None, known)
+    def _resume(self, model: TreeModel, known: BoxTree, error: NumericalError, problem: Problem) -> Solution:
+        """With further conditions. The numerical error stays: measurements do not reduce it."""
+        return self._run(with_condition(model, problem), None, known, error)
 
     def _status(self, model: TreeModel, found: Found, error: NumericalError) -> Status:
         if not np.all(np.isfinite(found.weights)):
@@ -116,10 +124,20 @@ class Tree:
 
 
 def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) -> Iterator[Advice]:
-    """Groups that contradict the rest, unknown numbers that nothing constrains. Where cells are too few, equations are
-    missed for that reason, which the status tells."""
+    """Places that nothing settles, groups that contradict the rest, unknown numbers that nothing constrains.
+
+    Where cells are too few, equations are missed for that reason, which the status tells.
+    """
+    axes = model.problem.domain
+    count = int(ASKED ** (1.0 / len(axes)))
+    places = axes.tensor({name: axis.cells(count) for name, axis in axes.items()})
+    for prior in (prior for prior in model.priors if prior.latent.name in model.problem.fields):
+        std = posterior.predict(places, of=prior.latent.name, points=True)["std"].values
+        free = int(np.sum(std > FREE * prior.std))
+        if free:
+            yield free_directions(model.problem, f"values of {prior.latent.name} at {free} of {len(std)} places are")
     if model.problem.unknowns:
-        numbers = posterior._numbers
+        numbers = posterior.numbers
         yield from unconstrained(model.problem, numbers.representation, numbers.mean, numbers.weight_std)
     found: dict[str, tuple[float, int]] = {}
     for group in (group for group in model.groups if group.statement.noise is None):

@@ -44,6 +44,7 @@ MEANING = {  # of solution.settings: what was chosen, and from what
     "activation": "The ansatz: field = activation of a weighted sum of features.",
     "sigma": "Noise of every condition and equation: as given; else estimated from the data, or a small share of the "
     "natural size.",
+    "piece": "Share of each axis: the sigma of an equation or wall is that of its mean error over such a piece.",
     "left_out": "Standard deviation of the modes that are not part of the belief; it is added to std.",
     "tolerance": "What a further step, a window's last polynomials or halved cells may still change.",
     "windows": "Windows of time, as long as the tolerance allows.",
