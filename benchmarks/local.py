@@ -132,6 +132,11 @@ def precision_of(model: TreeModel) -> sparse.csc_matrix:
     return (stacked.T @ stacked + sparse.kron(along[0], along[1])).tocsc()
 
 
+def symmetric_splu(matrix: sparse.csc_matrix) -> Any:
+    """Its fastest way with a positive matrix: minimum degree, no pivoting."""
+    return splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+
 def against_splu(cells: int, degree: int) -> None:
     print(f"solve with all marginals against splu's factorisation alone, {cells}^2 cells, degree {degree}, one thread")
     for readings in (0, 500):
@@ -145,9 +150,7 @@ def against_splu(cells: int, degree: int) -> None:
                 return posterior_of(model, search(model, 1, None)).weight_std
 
             ours.append(timed(exact)[0])
-            theirs.append(
-                timed(lambda m=matrix: splu(m, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}))[0]
-            )
+            theirs.append(timed(lambda m=matrix: symmetric_splu(m))[0])
             every.append(timed(lambda m=model, li=lines: eliminated(m, li, False))[0])
         ratio = statistics.median(ours) / statistics.median(theirs)
         print(
