@@ -58,12 +58,20 @@ def system() -> ff.Problem:
     return ff.Problem(equations, domain, {"k": ff.Unknown(1.0, 2.0)}, conditions)
 
 
+def source_of_one_axis() -> ff.Problem:
+    """An unknown function of x in a plane: every box along y reads the same weights."""
+    unknown = {"m": ff.Unknown(0.5, 1.0, over="x", length=0.4)}
+    known = plane()
+    return known.replace(equation=ff.Equation("u_xx + u_yy = m", sigma=0.5), parameters=unknown)
+
+
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "line": (line, {"cells": {"x": 40}}),
     "line, cubic": (line, {"cells": {"x": 41}, "degree": 3}),
     "ring, with an average": (ring, {"cells": {"x": 40}}),
     "plane": (plane, {"cells": {"x": 20, "y": 17}, "degree": 3}),
     "space": (space, {"cells": {"x": 7, "y": 6, "z": 7}}),
+    "unknown function of one axis": (source_of_one_axis, {"cells": {"x": 14, "y": 13}, "degree": 3}),
     "system": (system, {"cells": {"x": 14, "t": 20}, "degree": 3}),
 }
 
