@@ -110,7 +110,7 @@ class TreeModel(Model):
     groups: tuple[LocalGroup, ...]  # rows in the order of tiles
     priors: tuple[LatentPrior, ...]
     automatic: bool = False  # may the cells prove too few?
-    error_before: float = math.inf  # the numerical error on cells twice as wide: halving must have helped
+    errors_before: tuple[float, ...] = ()  # the numerical errors on wider cells: halving must help
     start: Array | None = None  # weights where a search begins, instead of the prior mean
 
     @property

@@ -31,7 +31,7 @@ from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
-HELPED = 0.9  # of the error that halved cells may leave: else rounding, or noise, is what is left
+HELPED = 0.9  # of the error that cells halved twice may leave: else rounding, or noise, is what is left
 FREE = 0.1  # of the prior's standard deviation, ten times the field's size: a place that is left with it
 ASKED = 64.5  # places at most, all over the domain
 KEPT = 2 << 30  # bytes of messages that may be kept, so that `condition` renews only what changes
@@ -65,11 +65,12 @@ class Tree:
         """The same problem on halved cells, from the solution found; None where they are small enough or too many."""
         tree = taken(solution.model, TreeModel, self.name)
         error = solution.trace["numerical_error"]
-        enough = error <= self.tolerance or error > HELPED * tree.error_before
+        history = (*tree.errors_before, error)
+        enough = error <= self.tolerance or (len(history) > 2 and error > HELPED * history[-3])
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
             return None
-        finer = replace(with_cells(tree, cells), error_before=error if np.isfinite(error) else np.inf)
+        finer = replace(with_cells(tree, cells), errors_before=history)
         return finer if tree.is_linear else replace(finer, start=prolonged(finer, tree, solution.posterior.weight_mean))
 
     def _run(
