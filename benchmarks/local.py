@@ -4,6 +4,7 @@
     python benchmarks/local.py splu [--cells 128]                           against SciPy's splu of the same precision
     python benchmarks/local.py space [--cells 16,24,32]                     3-D Poisson with every std, share of dgemm
     python benchmarks/local.py nonlinear [--cells 200]                      -Laplace u + u^3 = f, 600 modes
+    python benchmarks/local.py gallery [--problems heat,wave]               worked problems, a tree over space and time
 
 Seconds are the processor's, which other work on the machine does not change much; with one BLAS thread they are those
 of a clock on an idle machine. `solve` is one elimination and the mean, the model's construction is told beside it.
@@ -17,6 +18,7 @@ import os
 import resource
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -227,11 +229,34 @@ def nonlinear(cells: int) -> None:
     )
 
 
+def gallery(names: list[str]) -> None:
+    """Nothing chosen by hand but the method."""
+    print("| problem | cells | relative L2 | estimated | 90 % covers | status | seconds |")
+    for name in names:
+        problem = ff.problems.get(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ff.AdviceWarning)
+            seconds, solution = timed(lambda p=problem: ff.solve(p, method="tree"))
+        wanted = problem.truth
+        field = solution.predict(**{axis: wanted[axis].values for axis in problem.domain.names})
+        error = float(np.sqrt(((field["mean"] - wanted) ** 2).mean() / (wanted**2).mean()))
+        cells = " x ".join(f"{axis} {count}" for axis, count in solution.settings["cells"].items())
+        covered = ff.metrics.score(field, wanted)["coverage90"]
+        print(
+            f"| {name} | {cells} | {error:.1e} | {solution.trace['numerical_error']:.1e} | {covered:.0%} | "
+            f"{solution.status} | {seconds:.1f} |",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("question", choices=["poisson", "splu", "space", "nonlinear"])
+    parser.add_argument("question", choices=["poisson", "splu", "space", "nonlinear", "gallery"])
     parser.add_argument("--cells", default="")
     parser.add_argument("--degree", type=int, default=5)
+    parser.add_argument(
+        "--problems", default="heat,wave,klein-gordon,advection-diffusion,poisson-source,gray-scott,burgers"
+    )
     given = parser.parse_args()
     cells = [int(count) for count in given.cells.split(",") if count]
     if given.question == "poisson":
@@ -240,6 +265,8 @@ def main() -> None:
         against_splu((cells or [128])[0], given.degree)
     elif given.question == "space":
         space(cells or [16, 24, 32])
+    elif given.question == "gallery":
+        gallery(given.problems.split(","))
     else:
         nonlinear((cells or [200])[0])
 
