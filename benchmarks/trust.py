@@ -22,14 +22,15 @@ from scipy import integrate
 import factorfield as ff
 
 Truth = Mapping[str, float]
-Case = tuple[ff.Problem, Callable[[ff.Solution], list[tuple[float, float, float]]]]  # (mean, std, truth) of what is asked
+Asked = Callable[[ff.Solution], list[tuple[float, float, float]]]  # (mean, std, truth) of what is asked
+Case = tuple[ff.Problem, Asked]
 TAU = 2 * np.pi
 RING, ROD, HOUR = {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)}, {"x": ff.Interval(0, 1)}, {"t": ff.Interval(0, 1)}
 Z90 = 1.6449
 
 
-def numbers(truth: Truth) -> Callable[[ff.Solution], list[tuple[float, float, float]]]:
-    """Unknown numbers: the middle of the 90 % interval and its half width / 1.64, of the logarithm if it is positive."""
+def numbers(truth: Truth) -> Asked:
+    """Unknown numbers: the middle of the 90 % interval and its half width / 1.64, of the logarithm if positive."""
 
     def read(solution: ff.Solution) -> list[tuple[float, float, float]]:
         found = []
@@ -43,7 +44,7 @@ def numbers(truth: Truth) -> Callable[[ff.Solution], list[tuple[float, float, fl
     return read
 
 
-def field(of: str, truth: float, **at: float) -> Callable[[ff.Solution], list[tuple[float, float, float]]]:
+def field(of: str, truth: float, **at: float) -> Asked:
     def read(solution: ff.Solution) -> list[tuple[float, float, float]]:
         found = solution.predict(of=of, **{name: [x] for name, x in at.items()})
         return [(float(found["mean"].item()), float(found["std"].item()), truth)]
@@ -142,7 +143,8 @@ def corner(seed: int) -> Case:
     """A start of 1 meets walls at 0: far from the corners, later, the first mode is left."""
     exact = 4 / np.pi * np.exp(-0.1 * np.pi**2) - 4 / (3 * np.pi) * np.exp(-0.9 * np.pi**2)
     domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
-    return ff.Problem("u_t = 0.1*u_xx", domain, {}, [ff.Initial("u = 1"), *walls("u = 0")]), field("u", exact, x=0.5, t=1.0)
+    problem = ff.Problem("u_t = 0.1*u_xx", domain, {}, [ff.Initial("u = 1"), *walls("u = 0")])
+    return problem, field("u", exact, x=0.5, t=1.0)
 
 
 def cooling(seed: int) -> Case:
@@ -150,7 +152,8 @@ def cooling(seed: int) -> Case:
     t = np.linspace(0.05, 3, 15)
     seen = ff.Observations(t=t, u=293 + 60 * np.exp(-h * t) + 0.5 * rng.standard_normal(15), sigma=0.5)
     prior = {"h": ff.Unknown(1.0, 0.5, positive=True)}
-    return ff.Problem("u_t = -h*(u - 293)", {"t": ff.Interval(0, 3)}, prior, [ff.Initial("u = 353"), seen]), numbers({"h": h})
+    problem = ff.Problem("u_t = -h*(u - 293)", {"t": ff.Interval(0, 3)}, prior, [ff.Initial("u = 353"), seen])
+    return problem, numbers({"h": h})
 
 
 # -- Newton's steps: functions without a slope at zero, orbits, stiff and hyperbolic systems
@@ -273,9 +276,8 @@ def row(case: Callable[[int], Case], draws: int) -> str:
         return f"| {case.__name__} | - | - | - | - | {', '.join(sorted(set(statuses)))} | {told} |"
     inside = f"{sum(value < Z90 for value in z)} of {len(z)}"
     said = ", ".join(f"{name} x{statuses.count(name)}" for name in sorted(set(statuses)))
-    return (
-        f"| {case.__name__} | {max(errors):.2g} | {max(z):.2g} | {inside} | {np.median(seconds):.2g} | {said} | {told} |"
-    )
+    measured = f"{max(errors):.2g} | {max(z):.2g} | {inside} | {np.median(seconds):.2g}"
+    return f"| {case.__name__} | {measured} | {said} | {told} |"
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ GROUPS = {
 }  # fmt: skip
 PARTS = {
     "problems": ("names", "get"),
-    "methods": ("names", "get", "Chain", "Joint", "Laplace", "MeanField", "HMC", "VI", "SGD"),
+    "methods": ("names", "get", "Chain", "Joint", "Tree", "Laplace", "MeanField", "HMC", "VI", "SGD"),
     "metrics": ("score", "scores", "coverage", "crps", "nll", "pit_histogram"),
     "plotting": ("plot_comparison", "plot_audit"),
     "report": ("write", "page"),

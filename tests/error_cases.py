@@ -31,6 +31,7 @@ sigma = 0.02
 """
 ROD = HEAT.replace("{ periodic = [0, 1] }", "[0, 1]")
 STATIONARY = 'equation = "u_xx = 1"\n\n[domain]\nx = [0, 1]\n'
+BEAM = STATIONARY.replace("u_xx", "u_xxxx")
 CSV = "x,t,u\n0.1,0.5,0.5\n0.6,0.5,-0.5\n"
 DATA = HEAT.partition("[[observations]]")[0] + '[[observations]]\nfile = "data.csv"\n'
 
@@ -210,6 +211,11 @@ CASES = [
     file("text for an option", HEAT + '[method]\niterations = "many"\n'),
     file("no modes", HEAT + "[method]\nmodes = { x = 0 }\n"),
     file("modes along no axis", HEAT + "[method]\nmodes = { z = 4 }\n"),
+    file("fewer cells than splines need", STATIONARY + '[method]\nname = "tree"\ncells = { x = 3 }\n'),
+    file("cells along no axis", STATIONARY + '[method]\nname = "tree"\ncells = { z = 30 }\n'),
+    file("splines of an even degree", STATIONARY + '[method]\nname = "tree"\ndegree = 4\n'),
+    file("derivatives that splines do not have", BEAM + '[method]\nname = "tree"\ndegree = 3\n'),
+    file("a model beside boxes", STATIONARY + '[method]\nname = "tree"\n[model]\nmodes = { x = 4 }\n'),
     file("a model beside windows", HEAT + '[method]\nname = "chain"\n[model]\nmodes = { x = 4 }\n'),
     file("the paper's model for another problem", STATIONARY + '[model]\nname = "paper"\n'),
     file("an output outside", HEAT + '[output]\nsolution = "../run.nc"\n', "solve", "heat.toml"),

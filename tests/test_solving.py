@@ -13,6 +13,7 @@ import factorfield as ff
 from factorfield import methods
 from factorfield.errors import Advice
 from factorfield.model.model import BlockModel, WindowModel
+from factorfield.model.tree import TreeModel
 
 WALLS = (ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1}))
 
@@ -91,7 +92,8 @@ def test_every_method_refuses_a_model_it_cannot_take_in_one_line(name: str) -> N
     )
     with pytest.raises(ff.ProblemError) as error:
         ff.solve(other, method=name)
-    wanted = "a model of time windows" if name == "chain" else "a model of one block"
+    words = {"chain": "a model of time windows", "tree": "a model of nested boxes"}
+    wanted = words.get(name, "a model of one block")
     assert wanted in one_line(error) and f"method={name!r}" in one_line(error)
 
 
@@ -118,7 +120,7 @@ def test_the_first_model_is_of_the_kind_that_the_method_takes(name: str) -> None
     if methods.missing_packages(name):
         pytest.skip(f"an installation without {', '.join(methods.missing_packages(name))}")
     model = ff.default_model(heat(), method=name)
-    assert isinstance(model, WindowModel if name == "chain" else BlockModel)
+    assert isinstance(model, {"chain": WindowModel, "tree": TreeModel}.get(name, BlockModel))
 
 
 def test_the_first_model_is_the_one_that_solve_begins_with() -> None:

@@ -38,10 +38,10 @@ def solve(
     """Find the posterior of a Problem (through the method's first model) or of a Model; a list gives a list
     (sampling and gradient methods then advance all models that share their design at once).
 
-    method    a name, or a configured object such as ff.methods.Joint(); None: "chain" for problems with time and
-              models of windows, "joint" for others
+    method    a name, or a configured object such as ff.methods.Joint(); None: "tree" in three axes of space, else
+              "chain" with time, else "joint", and "tree" where that cannot resolve the field
     options   of a method given by name, and of the model made for a problem: modes=, and collocation=, activation=
-              (one block) or degree=, windows=, activation= (chain)
+              (one block), degree=, windows=, activation= (chain) or cells=, degree= (tree)
     adapt     False: no new modes or noise levels. A solution's own model then gives the same numbers again
     progress  True for a bar on a terminal, or a callback (text, fraction done)
     """
@@ -54,6 +54,8 @@ def solve(
             solutions = together(models, report)
         else:
             solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
+    if method is None and adapt and not options:
+        solutions = [_or_local(item, solution) for item, solution in zip(items, solutions, strict=True)]
     for solution in solutions:
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)
@@ -96,6 +98,15 @@ def _solve_one(
     if isinstance(item, Model):
         raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")
     return solve_with_sites(item, run)
+
+
+def _or_local(item: Problem | Model, solution: Solution) -> Solution:
+    """The solution, or the one on local features where those of one block lost details and these do not."""
+    lost = solution.status == "unresolved" or any(advice.kind == "modes" for advice in solution.advice or ())
+    if isinstance(item, Model) or solution.settings.get("method") != "joint" or not lost:
+        return solution
+    local = _solve_one(item, methods.get("tree"), {}, None)
+    return local if local.status == "converged" else solution
 
 
 def _refined(model: Model, method: Method, progress: Progress | None) -> Solution:

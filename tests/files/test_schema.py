@@ -56,7 +56,8 @@ def test_methods_and_their_options_are_those_of_the_schema() -> None:
     for module, name in methods._METHODS.values():
         method = getattr(importlib.import_module(module), name)()
         fields |= {field.name for field in dataclasses.fields(method)}
-    fields |= set(methods.model_options(methods.get("chain")))  # of models of one block: [model]
+    for name in ("chain", "tree"):  # of models of one block: [model]
+        fields |= set(methods.model_options(methods.get(name)))
     assert set(options) - {"name"} == fields - {"activation", "store"}  # no paths, no objects
 
 

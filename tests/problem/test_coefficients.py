@@ -37,3 +37,13 @@ def test_a_positive_table_whose_curve_is_negative_is_refused() -> None:
 def test_malformed_unknowns_are_refused(arguments: tuple[float, ...]) -> None:
     with pytest.raises(ff.ProblemError):
         ff.Unknown(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("along", ["", "x", "xy"])
+def test_a_table_is_the_same_on_a_grid_and_at_scattered_points(along: str) -> None:
+    """Points of a grid are evaluated axis by axis, which takes far less memory."""
+    rng = np.random.default_rng(0)
+    table = ff.Table(x=np.linspace(0, 1, 7), y=np.linspace(0, 2, 9), value=rng.standard_normal((7, 9)))
+    x, y = (part.ravel() for part in np.meshgrid(np.linspace(0, 1, 5), np.linspace(0, 2, 6), indexing="ij"))
+    scattered = {"x": np.append(x, rng.random(40)), "y": np.append(y, rng.random(40))}
+    assert np.allclose(table({"x": x, "y": y}, along), table(scattered, along)[:30], atol=1e-12)

@@ -17,6 +17,7 @@ from factorfield.errors import expected, nearest
 from factorfield.methods import taken
 from factorfield.model.block import block_model, block_plan
 from factorfield.model.model import BlockModel, WindowModel, check_memory
+from factorfield.model.tree import TreeModel, cost_for
 from factorfield.model.windowed import window_rows
 from factorfield.problem.problem import Problem
 from factorfield.solving import default_model
@@ -58,6 +59,8 @@ def estimate(
         methods.get(name, **options)
         return _of_block(subject, name)
     first = default_model(problem, method=name, **options)
+    if isinstance(first, TreeModel):
+        return _of_boxes(first)
     return _of_block(first, name) if isinstance(first, BlockModel) else _of_windows(taken(first, WindowModel, name))
 
 
@@ -126,6 +129,13 @@ def _of_windows(model: WindowModel) -> Estimate:
     memory = 8.0 * (rows + 2.0 * windows * weights**2 / model.degree)
     seconds = SMALLEST_SOLVE + STEP * steps + work / (FACTORISATION_SPEED * speed())
     return Estimate("chain", weights, factors, windows, memory, seconds)
+
+
+def _of_boxes(model: TreeModel) -> Estimate:
+    cost, factors = cost_for(model.problem, model.modes, model.degree), sum(group.count for group in model.groups)
+    repeats = _repeats(model.problem, model.is_linear)
+    seconds = SMALLEST_SOLVE + repeats * (STEP * len(model.boxes) + cost.operations / (FACTORISATION_SPEED * speed()))
+    return Estimate("tree", model.size, factors, 1, 8.0 * cost.numbers, seconds)
 
 
 def _repeats(problem: Problem, is_linear: bool) -> float:

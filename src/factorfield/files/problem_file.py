@@ -157,9 +157,10 @@ class _Reader:
         problem = self._problem(equations, domain, parameters, conditions, name)
         method = dict(self.document.get("method", {}))
         chosen = method.pop("name", None)
-        if chosen == "chain" and "model" in self.document:
+        if chosen in ("chain", "tree") and "model" in self.document:
+            own = "modes under [method]" if chosen == "chain" else "cells under [method]"
             with self.at("model"):
-                raise expected("no [model] beside method chain, which makes its own", "one", "modes under [method]")
+                raise expected(f"no [model] beside method {chosen}, which makes its own", "one", own)
         output = {}
         for key, text in self.document.get("output", {}).items():
             with self.at("output", key):

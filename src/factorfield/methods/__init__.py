@@ -19,7 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from factorfield.errors import expected, nearest, needed
+from factorfield.model.choices import affordable_modes, modes_of_functions
 from factorfield.model.model import BlockModel, Model, WindowModel
+from factorfield.model.tree import TreeModel
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
@@ -29,6 +31,7 @@ from factorfield.solution import Solution
 _METHODS = {
     "chain": ("factorfield.methods.chain.chain", "Chain"),
     "joint": ("factorfield.methods.joint.joint", "Joint"),
+    "tree": ("factorfield.methods.tree.tree", "Tree"),
     "laplace": ("factorfield.methods.joint.joint", "Laplace"),
     "mean-field": ("factorfield.methods.mean_field.mean_field", "MeanField"),
     "sgd": ("factorfield.methods.baselines.sgd", "SGD"),
@@ -39,6 +42,7 @@ ModelKind = TypeVar("ModelKind", bound=Model)
 KINDS: dict[type[Model], tuple[str, str]] = {
     BlockModel: ("a model of one block", "joint"),
     WindowModel: ("a model of time windows", "chain"),
+    TreeModel: ("a model of nested boxes", "tree"),
 }
 EXTRA = "baselines"
 # packages of that extra, looked for when a method is named: before other work, not after it
@@ -70,9 +74,17 @@ def names() -> list[str]:
 
 
 def default_method(item: Problem | Model) -> str:
-    """What suits a problem: windows where there is time; what suits a model: the method that takes it."""
-    windows = isinstance(item, WindowModel) if isinstance(item, Model) else TIME in item.domain
-    return "chain" if windows else "joint"
+    """What suits a problem: boxes in three axes of space, else windows where there is time, else one block unless its
+    sources need more modes than that may have; what suits a model: the method that takes it."""
+    if isinstance(item, Model):
+        return next((method for kind, (_, method) in KINDS.items() if isinstance(item, kind)), "joint")
+    if len(item.domain.space) > 2:
+        return "tree"
+    if TIME in item.domain:
+        return "chain"
+    axes = item.domain.names
+    wanted = {name: modes_of_functions(item, name) + 2 for name in axes}  # as joint would choose them
+    return "joint" if affordable_modes(item, wanted, axes) == wanted else "tree"
 
 
 def taken(model: Model | None, kind: type[ModelKind], method: str) -> ModelKind:

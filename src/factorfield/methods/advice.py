@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from factorfield.errors import Advice
 from factorfield.model.functions import coefficient_prior
 from factorfield.model.model import Model
-from factorfield.posterior.gaussian import GaussianPosterior
+from factorfield.posterior.base import Posterior
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Problem, Statement
 
@@ -101,7 +101,7 @@ def details_lost(axis: str, modes: int, share: float) -> Advice:
     )
 
 
-def unconstrained(problem: Problem, belief: GaussianPosterior) -> Iterator[Advice]:
+def unconstrained(problem: Problem, belief: Posterior) -> Iterator[Advice]:
     """Unknown coefficients whose posterior is their prior, or lies where the prior all but excludes it."""
     weights, std = belief.weight_mean, belief.weight_std
     for name in problem.unknowns:

@@ -3,7 +3,8 @@
 A 1-D family is any class with `size`, `spec()` and `__call__(x, order)` returning the (points, size) matrix of the
 order-th derivatives in physical units; the map from the axis to the family's own variable is inside the family.
 
-Its features are ordered from coarse to fine: what the last ones carry tells whether there are enough (`last_modes`).
+Features over the whole axis are ordered from coarse to fine: what the last ones carry tells whether there are enough
+(`last_modes`). Local ones are in splines.py.
 `check_orders`, `last_modes` and the quadrature weights in windowed.py assume more: polynomials on intervals, waves on
 periodic axes. Along time in windows the family can only be `Departure`, whose first weights are the state.
 """
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from factorfield.model.splines import Spline
 from factorfield.problem.domain import Axis, Orders, Periodic, Points
 
 Array = NDArray[np.float64]
@@ -158,7 +160,7 @@ def family_for(axis: Axis, resolution: int) -> Family:
 
 def family_from_spec(spec: Mapping[str, Any]) -> Family:
     families: dict[str, Callable[..., Family]] = {
-        "fourier": Fourier, "chebyshev": Chebyshev, "departure": Departure,
+        "fourier": Fourier, "chebyshev": Chebyshev, "departure": Departure, "spline": Spline,
     }  # fmt: skip
     arguments = {key: value for key, value in spec.items() if key != "family"}
     return families[spec["family"]](**arguments)

@@ -2,7 +2,7 @@
 
 Every method takes a Model and only a Model. `BlockModel` (built in block.py, the paper's in
 paper.py) has its factors over one weight vector; `WindowModel` (windowed.py) has windows of time, each with weights
-of its own.
+of its own; `TreeModel` (tree.py) has local features, and factors that read few of them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ class Model:
 
     problem: Problem
     representation: Representation
-    prior: Diagonal  # of the weights
     sigmas: tuple[Sigma, ...]  # one per statement of the problem
-    modes: Mapping[str, int]  # frequencies or polynomial degrees per axis
+    modes: Mapping[str, int]  # frequencies, polynomial degrees or cells per axis
     scale: float  # the field's typical size
     settings: Mapping[str, object]
     advice: tuple[Advice, ...] = ()
@@ -86,6 +85,7 @@ def log_noise(model: Model) -> float:
 class BlockModel(Model):
     """Factor groups over one weight vector with an independent Gaussian prior."""
 
+    prior: Diagonal  # of the weights
     groups: tuple[FactorGroup, ...]
     automatic: tuple[str, ...] = ()  # axes whose modes were chosen, and may prove too few
     collocation: Mapping[str, int] = field(default_factory=dict)  # points per axis that the user asked for
@@ -183,6 +183,7 @@ class Asked:
 class WindowModel(Model):
     """One window's representation and prior; time is moved along. `edges` None: windows are found while solving."""
 
+    prior: Diagonal  # of the weights
     degree: int
     traits: Traits
     space: Space

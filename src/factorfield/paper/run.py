@@ -205,7 +205,7 @@ def execute_together(runs: Sequence[Run], data: str | None = None) -> list[Recor
         models = [first.subject(problem) for problem in tasks]
         built = time.perf_counter()
         if first.method == "prior":
-            solutions = [prior_solution(cast(Model, model)) for model in models]
+            solutions = [prior_solution(cast(BlockModel, model)) for model in models]
         else:
             solutions = solve(models, method=first.build_method())
         solved = time.perf_counter()
@@ -237,7 +237,7 @@ def trace_of(solution: Solution) -> dict[str, float]:
     return {**{key: value for key, value in trace.items() if np.ndim(value) == 0}, **epochs}
 
 
-def prior_solution(model: Model) -> Solution:
+def prior_solution(model: BlockModel) -> Solution:
     """What is believed before any factor speaks."""
     prior = GaussianPosterior(model.problem, model.representation, model.noise, model.prior.mean, model.prior.std)
     return Solution(prior, Status("converged", "the prior"), model=model)

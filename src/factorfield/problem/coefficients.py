@@ -141,12 +141,21 @@ class Table:
     def __call__(self, points: Points, along: str = "") -> Array:
         """Values, or a derivative along axes such as "x" or "xx", at points."""
         count = len(next(iter(points.values())))
+        distinct = {name: np.unique(points[name], return_inverse=True) for name in self.axes}
+        if len(self.axes) > 1 and np.prod([float(len(x)) for x, _ in distinct.values()]) <= count:  # points of a grid
+            grid = self.value
+            for name, (x, _) in distinct.items():
+                grid = np.tensordot(grid, self._shares(name, x, along), axes=(0, 1))
+            return np.asarray(grid[tuple(where for _, where in distinct.values())], float)
         result = np.broadcast_to(self.value, (count, *self.value.shape))
-        for name, spline in self._splines.items():
-            shares = spline(points[name], nu=along.count(name)) if along.count(name) <= spline.k else 0.0
-            shares = np.broadcast_to(shares, (count, len(self.axes[name])))
-            result = np.einsum("nk,nk...->n...", shares, result)
+        for name in self.axes:
+            result = np.einsum("nk,nk...->n...", self._shares(name, points[name], along), result)
         return np.asarray(result, float)
+
+    def _shares(self, name: str, x: Array, along: str) -> Array:
+        """Of every value along an axis, in what the table or its derivative is at x: (points, values)."""
+        spline, order = self._splines[name], along.count(name)
+        return np.broadcast_to(spline(x, nu=order) if order <= spline.k else 0.0, (len(x), len(self.axes[name])))
 
 
 def located(points: Points, names: Sequence[str], constants: Mapping[str, float | Table]) -> dict[str, Array]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from factorfield.methods.chain.noise import NOISE_ROUNDS, next_sigmas
 
 import factorfield as ff
 from factorfield.methods.chain.chain import Chain
-from factorfield.methods.chain.noise import NOISE_ROUNDS, next_sigmas
 from factorfield.model.model import WindowModel
 from factorfield.model.windowed import window_model
 from factorfield.posterior.windows import ChainPosterior

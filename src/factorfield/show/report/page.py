@@ -33,17 +33,20 @@ from factorfield.solution import Solution
 from factorfield.version import __version__
 
 MEANING = {  # of solution.settings: what was chosen, and from what
-    "method": "How the posterior was found. Left open: windows of time where there is time, else one belief.",
+    "method": "How the posterior was found. Left open: boxes in three axes of space, else windows where "
+    "there is time, else one belief.",
     "model": "How the problem was represented.",
     "modes": "Frequencies (periodic axes) or polynomial degrees. Left open: chosen from data and equation.",
-    "degree": "Polynomial degree in time within a window. Left open: 20, or 12 where modes mix.",
+    "cells": "Cells per axis, each with a spline of its own. Left open: halved until the tolerance is met.",
+    "degree": "Polynomial degree in time within a window (left open: 20, or 12 where modes mix), or of splines.",
     "scale": "Typical size of the field: the root mean square of what the conditions say about it, beside its offset.",
     "offset": "Level that a field varies about, where only differences from it matter.",
     "activation": "The ansatz: field = activation of a weighted sum of features.",
     "sigma": "Noise of every condition and equation: as given; else estimated from the data, or a small share of the "
     "natural size.",
+    "piece": "Share of each axis: the sigma of an equation or wall is that of its mean error over such a piece.",
     "left_out": "Standard deviation of the modes that are not part of the belief; it is added to std.",
-    "tolerance": "What a further step or a window's last polynomials may still change.",
+    "tolerance": "What a further step, a window's last polynomials or halved cells may still change.",
     "windows": "Windows of time, as long as the tolerance allows.",
     "factorisations": "Matrix factorisations that were needed.",
     "collocation": "Points per axis at which the equation is asked to hold: twice the features.",
@@ -55,7 +58,10 @@ STATUS = {
     "max-iterations": "Not finished: the limit of iterations came first, and the result may still change.",
     "diverged": "Diverged: nothing on this page can be trusted.",
 }
-TIMINGS = {"choose": "choosing modes and noise", "solve": "solving, all choices included"}
+TIMINGS = {
+    "choose": "choosing modes and noise", "solve": "solving, all choices included",
+    "compare": "comparing with wider cells",
+}  # fmt: skip
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:

@@ -1,0 +1,275 @@
+"""Local fields: exact messages on a tree of boxes, against dense algebra's cost, a sparse factorisation and truth.
+
+    python benchmarks/local.py poisson [--cells 64,128,256] [--degree 5]    error, seconds and memory of 2-D Poisson
+    python benchmarks/local.py splu [--cells 128]                           against SciPy's splu of the same precision
+    python benchmarks/local.py space [--cells 16,24,32]                     3-D Poisson with every std, share of dgemm
+    python benchmarks/local.py nonlinear [--cells 200]                      -Laplace u + u^3 = f, 600 modes
+    python benchmarks/local.py gallery [--problems heat,wave]               worked problems, a tree over space and time
+
+Seconds are the processor's, which other work on the machine does not change much; with one BLAS thread they are those
+of a clock on an idle machine. `solve` is one elimination and the mean, the model's construction is told beside it.
+`splu` alternates the contenders, one thread, medians of three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+import factorfield as ff
+from factorfield.methods.tree.search import Found, eliminated, linearised, search
+from factorfield.model.tree import TreeModel
+from factorfield.posterior.boxes import BoxesPosterior
+
+WIDTH = 0.1  # of the narrow Gaussian
+
+
+def timed(action: Callable[[], Any]) -> tuple[float, Any]:
+    """Processor seconds, of all threads."""
+    begin = time.process_time()
+    result = action()
+    return time.process_time() - begin, result
+
+
+def memory() -> float:
+    """Peak so far, GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def walls(text: str, axes: str) -> list[Any]:
+    return [ff.Boundary(text, at={axis: end}) for axis in axes for end in (0, 1)]
+
+
+def bump(x: Any, y: Any) -> Any:
+    return np.exp(-((x - 0.4) ** 2 + (y - 0.6) ** 2) / (2 * WIDTH**2))
+
+
+def plane(readings: int = 0) -> ff.Problem:
+    """sin 3 pi x sin 2 pi y and a narrow Gaussian."""
+    gauss = "exp(-((x - 0.4)**2 + (y - 0.6)**2)/(2*w**2))"
+    source = f"-13*pi**2*sin(3*pi*x)*sin(2*pi*y) + (((x - 0.4)**2 + (y - 0.6)**2)/w**4 - 2/w**2)*{gauss}"
+    conditions = walls(f"u = {gauss}", "xy")
+    if readings:
+        rng = np.random.default_rng(0)
+        x, y = rng.uniform(0.0, 1.0, (2, readings))
+        u = truth(x, y) + 0.01 * rng.standard_normal(readings)
+        conditions.append(ff.Observations(x=x, y=y, u=u, sigma=0.01))
+    domain = {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1)}
+    return ff.Problem(f"u_xx + u_yy = {source}", domain, {"w": WIDTH}, conditions)
+
+
+def truth(x: Any, y: Any) -> Any:
+    return np.sin(3 * np.pi * x) * np.sin(2 * np.pi * y) + bump(x, y)
+
+
+def local_model(problem: ff.Problem, cells: int, degree: int) -> TreeModel:
+    model = ff.default_model(problem, method="tree", cells=dict.fromkeys(problem.domain.names, cells), degree=degree)
+    assert isinstance(model, TreeModel)
+    return model
+
+
+def posterior_of(model: TreeModel, found: Found) -> BoxesPosterior:
+    nothing = np.zeros(model.size)
+    return BoxesPosterior(model.problem, model.representation, model.noise, found.weights, nothing, found.tree)
+
+
+def error_of(model: TreeModel, weights: Any, exact: Callable[..., Any], points: int = 101) -> float:
+    """Relative L2 error on a grid."""
+    axes = [np.linspace(axis.lower, axis.upper, points) for axis in model.problem.domain.values()]
+    field = weights[: np.prod([spline.size for spline in model.splines.values()])]
+    field = field.reshape([spline.size for spline in model.splines.values()])
+    for spline, x in zip(model.splines.values(), axes, strict=True):
+        field = np.tensordot(field, spline(x), axes=(0, 1))
+    wanted = exact(*np.meshgrid(*axes, indexing="ij"))
+    return float(np.sqrt(np.mean((field - wanted) ** 2) / np.mean(wanted**2)))
+
+
+def largest_front(model: TreeModel) -> int:
+    return max(len(box.front) for box in model.boxes)
+
+
+def poisson(cells: list[int], degree: int) -> None:
+    print(f"2-D Poisson, degree {degree}, {os.environ['OPENBLAS_NUM_THREADS']} BLAS thread(s)")
+    print(
+        "| cells | weights | relative L2 | model s | solve s | all marginals s | largest front | distinct boxes | GiB |"
+    )
+    for count in cells:
+        build, model = timed(lambda n=count: local_model(plane(), n, degree))
+        solve, found = timed(lambda m=model: search(m, 1, None))
+        spread, _ = timed(lambda m=model, f=found: posterior_of(m, f).weight_std)
+        distinct = len({id(c) for c in found.tree.conditionals if c is not None})
+        of = sum(c is not None for c in found.tree.conditionals)
+        error = error_of(model, found.weights, truth)
+        print(
+            f"| {count}^2 | {model.size} | {error:.1e} | {build:.1f} | {solve:.2f} | {spread:.2f} | "
+            f"{largest_front(model)} | {distinct} of {of} | {memory():.2f} |",
+            flush=True,
+        )
+        print(f"  smallest reciprocal condition of a front {found.tree.rcond:.1e}, QR taken: {found.square_root}")
+
+
+def precision_of(model: TreeModel) -> sparse.csc_matrix:
+    """The same information matrix, sparse."""
+    lines = linearised(model, model.prior_mean)
+    parts = []
+    for group, rows in zip(model.groups, lines.rows, strict=True):
+        at = np.repeat(np.arange(group.count), group.all_columns.shape[1])
+        shape = (group.count, model.size)
+        parts.append(sparse.csr_matrix((rows.ravel(), (at, group.all_columns.ravel())), shape=shape))
+    stacked = sparse.vstack(parts)
+    (prior,) = model.priors
+    along = [sparse.csr_matrix(np.triu(np.tril(p, model.degree), -model.degree)) for p in prior._precisions]
+    return (stacked.T @ stacked + sparse.kron(along[0], along[1])).tocsc()
+
+
+def symmetric_splu(matrix: sparse.csc_matrix) -> Any:
+    """Its fastest way with a positive matrix: minimum degree, no pivoting."""
+    return splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+
+def against_splu(cells: int, degree: int) -> None:
+    print(f"solve with all marginals against splu's factorisation alone, {cells}^2 cells, degree {degree}, one thread")
+    for readings in (0, 500):
+        model = local_model(plane(readings), cells, degree)
+        lines = linearised(model, model.prior_mean)
+        matrix = precision_of(model)
+        ours, theirs, every = [], [], []
+        for _ in range(3):
+
+            def exact(model: TreeModel = model) -> Any:
+                return posterior_of(model, search(model, 1, None)).weight_std
+
+            ours.append(timed(exact)[0])
+            theirs.append(timed(lambda m=matrix: symmetric_splu(m))[0])
+            every.append(timed(lambda m=model, li=lines: eliminated(m, li, False))[0])
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        print(
+            f"  {readings} readings: solve and marginals {statistics.median(ours):.2f} s (elimination "
+            f"{statistics.median(every):.2f} s), splu {statistics.median(theirs):.2f} s, ratio {ratio:.2f}",
+            flush=True,
+        )
+
+
+def dgemm_rate() -> float:
+    """Operations per processor second of a product of the size of a large front."""
+    one = np.ones((2000, 2000))
+    return 2 * 2000**3 / min(timed(lambda: one @ one)[0] for _ in range(3))
+
+
+def operations(found: Found) -> tuple[float, float]:
+    """Multiplications and additions of the eliminations that were made (equal boxes once), and of all marginals."""
+    up = down = 0.0
+    seen = set()
+    for box, conditional in found.tree.steps:
+        v, s = len(box.eliminated), len(box.interface)
+        if id(conditional) not in seen:
+            seen.add(id(conditional))
+            up += v**3 / 3 + v**3 / 3 + 2 * v * v * s + v * s * s
+        down += 2 * v * s * s + 2 * v * v * s + v**3 / 3
+    return up, down
+
+
+def space(cells: list[int]) -> None:
+    print(f"3-D Poisson with every std, cubic, {os.environ['OPENBLAS_NUM_THREADS']} BLAS thread(s)")
+    text = "u_xx + u_yy + u_zz = -14*pi**2*sin(3*pi*x)*sin(2*pi*y)*sin(pi*z)"
+    problem = ff.Problem(text, dict.fromkeys("xyz", ff.Interval(0, 1)), {}, walls("u = 0", "xyz"))
+
+    def exact(x: Any, y: Any, z: Any) -> Any:
+        return np.sin(3 * np.pi * x) * np.sin(2 * np.pi * y) * np.sin(np.pi * z)
+
+    for count in cells:
+        build, model = timed(lambda n=count: local_model(problem, n, 3))
+        solve, found = timed(lambda m=model: search(m, 1, None))
+        spread, _ = timed(lambda m=model, f=found: posterior_of(m, f).weight_std)
+        up, down = operations(found)
+        rate = dgemm_rate()
+        print(
+            f"  {count}^3 cells, {model.size} weights: relative L2 {error_of(model, found.weights, exact, 31):.1e}, "
+            f"model {build:.1f} s, solve {solve:.1f} s, all marginals {spread:.1f} s, "
+            f"largest front {largest_front(model)}, {(up + down) / 1e9:.0f} Gflop, "
+            f"{(up + down) / (solve + spread) / rate:.0%} of dgemm's {rate / 1e9:.0f} Gflop/s, {memory():.1f} GiB",
+            flush=True,
+        )
+
+
+def nonlinear(cells: int) -> None:
+    """-Laplace u + u^3 = f with u = sum over k of sin(k pi x) sin(k pi y) / k^6; f is given on a fine grid."""
+    waves = np.arange(1, 601)
+
+    def exact(x: Any, y: Any, power: int = 6) -> Any:
+        one, two = np.sin(np.pi * np.outer(x[:, 0], waves)), np.sin(np.pi * np.outer(y[0], waves))
+        return (one / waves.astype(float) ** power) @ two.T
+
+    fine = np.linspace(0.0, 1.0, 4 * cells + 1)
+    x, y = fine[:, None], fine[None, :]
+    source = 2 * np.pi**2 * exact(x, y, 4) + exact(x, y) ** 3
+    domain = {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1)}
+    table = ff.Table(x=fine, y=fine, value=source)
+    problem = ff.Problem("-u_xx - u_yy + u**3 = f", domain, {"f": table}, walls("u = 0", "xy"))
+    build, model = timed(lambda: local_model(problem, cells, 5))
+    solve, found = timed(lambda: search(model, 50, None))
+    spread, std = timed(lambda: posterior_of(model, found).weight_std)
+    error = error_of(model, found.weights, lambda x, y: exact(x[:, :1], y[:1]))
+    print(
+        f"nonlinear elliptic, {cells}^2 cells, {model.size} weights: {len(found.merits)} steps, model {build:.1f} s, "
+        f"solve {solve:.1f} s, all marginals {spread:.1f} s, relative L2 {error:.1e}, largest std {std.max():.1e}, "
+        f"{memory():.2f} GiB"
+    )
+
+
+def gallery(names: list[str]) -> None:
+    """Nothing chosen by hand but the method."""
+    print("| problem | cells | relative L2 | estimated | 90 % covers | status | seconds |")
+    for name in names:
+        problem = ff.problems.get(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ff.AdviceWarning)
+            seconds, solution = timed(lambda p=problem: ff.solve(p, method="tree"))
+        wanted = problem.truth
+        field = solution.predict(**{axis: wanted[axis].values for axis in problem.domain.names})
+        error = float(np.sqrt(((field["mean"] - wanted) ** 2).mean() / (wanted**2).mean()))
+        cells = " x ".join(f"{axis} {count}" for axis, count in solution.settings["cells"].items())
+        covered = ff.metrics.score(field, wanted)["coverage90"]
+        print(
+            f"| {name} | {cells} | {error:.1e} | {solution.trace['numerical_error']:.1e} | {covered:.0%} | "
+            f"{solution.status} | {seconds:.1f} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("question", choices=["poisson", "splu", "space", "nonlinear", "gallery"])
+    parser.add_argument("--cells", default="")
+    parser.add_argument("--degree", type=int, default=5)
+    parser.add_argument(
+        "--problems", default="heat,wave,klein-gordon,advection-diffusion,poisson-source,gray-scott,burgers"
+    )
+    given = parser.parse_args()
+    cells = [int(count) for count in given.cells.split(",") if count]
+    if given.question == "poisson":
+        poisson(cells or [64, 128, 256], given.degree)
+    elif given.question == "splu":
+        against_splu((cells or [128])[0], given.degree)
+    elif given.question == "space":
+        space(cells or [16, 24, 32])
+    elif given.question == "gallery":
+        gallery(given.problems.split(","))
+    else:
+        nonlinear((cells or [200])[0])
+
+
+if __name__ == "__main__":
+    main()

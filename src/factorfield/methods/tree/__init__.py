@@ -1,0 +1,1 @@
+"""Messages on a tree of boxes of cells."""

@@ -1,0 +1,93 @@
+"""Are the cells small enough? The same problem on cells twice as wide tells, and on cells four times as wide, how fast
+halving them helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from factorfield.methods.tree.search import search
+from factorfield.model.splines import Spline
+from factorfield.model.tree import TreeModel, prolonged, with_cells
+
+Array = NDArray[np.float64]
+FEWEST = 2  # cells of a bounded axis that are worth comparing with
+SLOWEST = 0.5  # what is left of an error when cells are halved, at most: beyond, nothing has been seen to converge
+
+
+@dataclass(frozen=True, eq=False)
+class NumericalError:
+    """Standard deviations of every weight's numerical error, and its size relative to the fields."""
+
+    std: Array
+    relative: float
+
+
+def coarser(model: TreeModel) -> TreeModel | None:
+    """On cells twice as wide, along the axes that have enough of them."""
+    least = {name: model.degree + 1 if spline.periodic else FEWEST for name, spline in model.splines.items()}
+    cells = {name: n // 2 if n % 2 == 0 and n // 2 >= least[name] else n for name, n in model.modes.items()}
+    return with_cells(model, cells) if cells != model.modes else None
+
+
+def numerical_error(model: TreeModel, weights: Array, iterations: int) -> NumericalError:
+    """By comparing two resolutions, and a third for the rate."""
+    wide = coarser(model)
+    if wide is None:
+        return NumericalError(np.zeros(model.size), np.nan)
+    on_wide = search(wide, iterations, None).weights
+    change, left, wider = _values(model, weights - prolonged(model, wide, on_wide)), SLOWEST, coarser(wide)
+    if wider is not None and all(2 * wider.modes[name] == count for name, count in wide.modes.items()):
+        before = _values(wide, on_wide - prolonged(wide, wider, search(wider, iterations, None).weights))
+        sizes = _size(model, change), _size(wide, before)
+        left = float(np.clip(sizes[0] / sizes[1] if sizes[1] else 0.0, 2.0 ** -(model.degree + 1), SLOWEST))
+    error = left / (1.0 - left) * _smoothed(model, change)
+    about = _size(model, _values(model, weights - model.prior_mean))
+    return NumericalError(_per_weight(model, error), _size(model, error) / about if about else 0.0)
+
+
+def _values(model: TreeModel, weights: Array) -> Array:
+    """The functions of given weights, each in the middle of every spline: where splines reach over an end, weights
+    may be large and the function small."""
+    found = np.empty(model.size)
+    for latent in model.representation.latents.values():
+        field = weights[latent.block].reshape(latent.basis.shape or (1,))
+        for spline in latent.basis.families.values():
+            assert isinstance(spline, Spline)
+            middle = spline.lower + (np.arange(spline.size) - 0.5 * (spline.degree - 1)) * spline.width
+            inside = middle if spline.periodic else np.clip(middle, spline.lower, spline.upper)
+            field = np.tensordot(field, spline(inside), axes=(0, 1))
+        found[latent.block] = field.ravel()
+    return found
+
+
+def _size(model: TreeModel, values: Array) -> float:
+    """The root mean square of the field of which it is largest."""
+    blocks = [model.representation.latents[name].block for name in model.problem.fields]
+    return max(float(np.sqrt(np.mean(values[block] ** 2))) for block in blocks)
+
+
+def _smoothed(model: TreeModel, values: Array) -> Array:
+    """Root mean squares over the splines that meet in a cell."""
+    found = np.abs(values)
+    for latent in model.representation.latents.values():
+        squares = values[latent.block].reshape(latent.basis.shape) ** 2
+        for position, spline in enumerate(latent.basis.families.values()):
+            assert isinstance(spline, Spline)
+            mode = "wrap" if spline.periodic else "nearest"
+            squares = ndimage.uniform_filter1d(squares, model.degree, axis=position, mode=mode)
+        found[latent.block] = np.sqrt(np.maximum(squares, 0.0)).ravel()
+    return found
+
+
+def _per_weight(model: TreeModel, error: Array) -> Array:
+    """Standard deviations of independent weights that give the function these errors in the middle of splines."""
+    found = error.copy()
+    for latent in model.representation.latents.values():
+        for spline in latent.basis.families.values():
+            assert isinstance(spline, Spline)
+            found[latent.block] /= np.linalg.norm(spline.within(np.zeros(1)))
+    return found

@@ -1,0 +1,152 @@
+"""Exact messages on a tree of boxes of cells, for fields that need many features: fronts, planes and spaces.
+
+A box of cells collects the rows of its cells and the messages of its halves, eliminates the weights that no cell
+outside reads, and sends the rest up (messages/boxes.py). Linear problems take one elimination. Others take Gauss-Newton
+steps, halved until the log joint does not fall; the belief is then Laplace's.
+
+Cells are halved until the estimated numerical error meets the tolerance, or until operations or memory forbid.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.errors import Advice, expected
+from factorfield.messages.boxes import BoxTree
+from factorfield.methods import taken
+from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
+from factorfield.methods.tree.resolution import NumericalError, numerical_error
+from factorfield.methods.tree.search import Found, log_evidence, search
+from factorfield.model.model import Model
+from factorfield.model.tree import TreeModel, prolonged, refined_cells, tree_model, with_cells, with_condition
+from factorfield.posterior.boxes import BoxesPosterior
+from factorfield.problem.problem import Problem
+from factorfield.progress import Progress
+from factorfield.solution import Solution, Status
+
+Array = NDArray[np.float64]
+HELPED = 0.9  # of the error that cells halved twice may leave: else rounding, or noise, is what is left
+FREE = 0.1  # of the prior's standard deviation, ten times the field's size: a place that is left with it
+ASKED = 64.5  # places at most, all over the domain
+KEPT = 2 << 30  # bytes of messages that may be kept, so that `condition` renews only what changes
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Settings.
+
+    tolerance    of the numerical error, relative to the field
+    iterations   Gauss-Newton steps at most
+    adapt        may cells that were chosen automatically be halved?
+    """
+
+    tolerance: float = 1e-5
+    iterations: int = 50
+    adapt: bool = True
+
+    name = "tree"
+    model_for = staticmethod(tree_model)
+
+    def __post_init__(self) -> None:
+        if self.iterations < 1 or not self.tolerance > 0.0:
+            received = f"{self.iterations}, {self.tolerance}"
+            raise expected("iterations >= 1 and tolerance > 0", received, "tolerance=1e-5")
+
+    def run(self, model: Model, progress: Progress | None = None) -> Solution:
+        return self._run(taken(model, TreeModel, self.name), progress)
+
+    def refine(self, model: Model, solution: Solution) -> TreeModel | None:
+        """The same problem on halved cells, from the solution found; None where they are small enough or too many."""
+        tree = taken(solution.model, TreeModel, self.name)
+        error = solution.trace["numerical_error"]
+        history = (*tree.errors_before, error)
+        enough = error <= self.tolerance or (len(history) > 2 and error > HELPED * history[-3])
+        cells = refined_cells(tree) if tree.automatic and not enough else None
+        if cells is None:
+            return None
+        finer = replace(with_cells(tree, cells), errors_before=history)
+        if tree.is_linear:
+            return finer
+        return replace(finer, first_weights=prolonged(finer, tree, solution.posterior.weight_mean))
+
+    def _run(
+        self, model: TreeModel, progress: Progress | None, known: BoxTree | None = None,
+        error: NumericalError | None = None,
+    ) -> Solution:  # fmt: skip
+        """`known`: boxes eliminated before; `error`: the numerical error, where it is known."""
+        begin = time.perf_counter()
+        keep = 8 * sum(len(box.interface) ** 2 for box in model.boxes) < KEPT
+        found = search(model, self.iterations, progress, known, keep)
+        solved = time.perf_counter()
+        error = error or numerical_error(model, found.weights, self.iterations)
+        timings = {"solve": solved - begin, "compare": time.perf_counter() - solved}
+        belief = BoxTree(found.tree.boxes, found.tree.conditionals)
+        posterior = BoxesPosterior(
+            model.problem, model.representation, model.noise, found.weights, error.std, belief
+        )  # fmt: skip
+        trace = {
+            "iterations": max(len(found.merits) - 1, 1), "negative_log_joint": list(found.merits),
+            "numerical_error": error.relative, "rcond": found.tree.rcond,
+        }  # fmt: skip
+        path = "SquareRoot" if found.square_root else "Cholesky"
+        distinct = len({id(c) for c in belief.conditionals if c is not None})
+        settings = {
+            **model.settings, "method": self.name, "path": path, "tolerance": self.tolerance,
+            "boxes": len(model.boxes), "distinct boxes": distinct,
+        }  # fmt: skip
+        status = self._status(model, found, error)
+        return Solution(
+            posterior, status, trace, timings, settings, model=model,
+            resume=partial(self._resume, replace(model, first_weights=found.weights), found.tree, error),
+            advice=(*model.advice, *advice_about(model, posterior, status)),
+            evidence=partial(log_evidence, model, found),
+        )  # fmt: skip
+
+    def _resume(self, model: TreeModel, known: BoxTree, error: NumericalError, problem: Problem) -> Solution:
+        """With further conditions. The numerical error stays: measurements do not reduce it."""
+        return self._run(with_condition(model, problem), None, known, error)
+
+    def _status(self, model: TreeModel, found: Found, error: NumericalError) -> Status:
+        if not np.all(np.isfinite(found.weights)):
+            return Status("diverged")
+        if found.stalled is not None:
+            return Status("max-iterations", found.stalled)
+        cells = " x ".join(str(count) for count in model.modes.values())
+        if not error.relative <= self.tolerance:
+            size = f"{error.relative:.1g}" if np.isfinite(error.relative) else "unknown (too few cells to compare)"
+            text = f"the numerical error on {cells} cells is {size} of the field, {self.tolerance:g} was asked"
+            return Status("unresolved", f"{text}; it is part of the std. Try more cells, or a larger tolerance")
+        exact = "linear and Gaussian: the posterior is exact" if model.is_linear else "the search has arrived"
+        return Status("converged", f"{exact}; numerical error {error.relative:.1g} of the field on {cells} cells")
+
+
+def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) -> Iterator[Advice]:
+    """Places that nothing settles, groups that contradict the rest, unknown numbers that nothing constrains.
+
+    Where cells are too few, equations are missed for that reason, which the status tells.
+    """
+    axes = model.problem.domain
+    count = int(ASKED ** (1.0 / len(axes)))
+    places = axes.tensor({name: axis.cells(count) for name, axis in axes.items()})
+    for prior in (prior for prior in model.priors if prior.latent.name in model.problem.fields):
+        std = posterior.predict(places, of=prior.latent.name, points=True)["std"].values
+        free = int(np.sum(std > FREE * prior.std))
+        if free:
+            yield free_directions(model.problem, f"values of {prior.latent.name} at {free} of {len(std)} places are")
+    if model.problem.unknowns:
+        yield from unconstrained(model.problem, posterior.numbers)
+    found: dict[str, tuple[float, int]] = {}
+    for group in (group for group in model.groups if group.statement.noise is None):
+        misfit = group.misfit(posterior.mean)
+        total = float(misfit @ misfit)
+        if group.statement.kind == "observation" and group.name in model.given:
+            found[group.name] = total, group.count
+        elif total > UNFOLLOWED**2 * group.count and status == "converged":
+            yield unfollowed(group.name, float(np.sqrt(total / group.count)))
+    yield from contradictions(found)

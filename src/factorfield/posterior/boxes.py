@@ -1,0 +1,201 @@
+"""Posterior of nested boxes: one Gaussian over all weights of local features, as the conditional of every box.
+
+The variance at many points comes from the marginals of the leaves that they lie in, found by walking down to these; at
+a few, from what each point's functionals gather on the way up to the root. Neither visits other boxes. What cells leave
+out is a part of its own: `numerical` holds its standard deviation for every weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.errors import expected
+from factorfield.messages.boxes import Box, BoxTree, Conditional
+from factorfield.model.basis import Tensor
+from factorfield.model.cells import NestedCells, nested_cells
+from factorfield.model.local import Places
+from factorfield.model.representation import Representation
+from factorfield.model.splines import Spline
+from factorfield.posterior.base import Atom, Estimate, Posterior
+from factorfield.posterior.gaussian import GaussianPosterior
+from factorfield.problem.problem import Problem
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+FEW = 64  # functionals that are gathered one by one instead of walking down to leaves
+BLOCK_BYTES = 1 << 27  # of covariances between features that are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class BoxesPosterior(Posterior):
+    """N(mean, W W') with W the tree's, and independent numerical errors of the weights."""
+
+    mean: Array
+    numerical: Array
+    tree: BoxTree
+
+    marker = "box_kind"
+
+    @property
+    def weight_mean(self) -> Array:
+        return self.mean
+
+    @cached_property
+    def weight_std(self) -> Array:
+        variance = np.zeros(len(self.mean))
+        for index, covariance in self.tree.marginals(self._cells.leaves):
+            variance[self.tree.boxes[index].front] = np.diagonal(covariance)
+        return np.sqrt(variance + self.numerical**2)
+
+    @cached_property
+    def _splines(self) -> dict[str, Spline]:
+        found = {n: f for latent in self.representation.latents.values() for n, f in latent.basis.families.items()}
+        return {name: spline for name in self.problem.domain.names if isinstance(spline := found[name], Spline)}
+
+    @cached_property
+    def _cells(self) -> NestedCells:
+        return nested_cells(tuple(spline.cells for spline in self._splines.values()))
+
+    # -- files
+
+    def arrays(self) -> dict[str, Array]:
+        distinct: dict[int, int] = {}
+        kept: list[Conditional] = []
+        kinds = []
+        for conditional in self.tree.conditionals:
+            if conditional is not None and id(conditional) not in distinct:
+                distinct[id(conditional)] = len(kept)
+                kept.append(conditional)
+            kinds.append(-1 if conditional is None else distinct[id(conditional)])
+        boxes = self.tree.boxes
+        return {
+            "weight_means": self.mean, "weight_numerical": self.numerical, "box_kind": np.array(kinds),
+            "box_sizes": np.array([(len(box.eliminated), len(box.interface)) for box in boxes]),
+            "box_weights": np.concatenate([box.front for box in boxes]),
+            "box_roots": np.concatenate([c.root[np.triu_indices(len(c.root))] for c in kept]),
+            "box_slopes": np.concatenate([c.slope.ravel() for c in kept]),
+        }  # fmt: skip
+
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        nothing = BoxTree((), ())
+        empty = cls(problem, representation, noise, arrays["weight_means"], arrays["weight_numerical"], nothing)
+        tree = _tree(arrays, empty._cells.children)
+        return cls(problem, representation, noise, empty.mean, empty.numerical, tree)
+
+    # -- unknown numbers
+
+    def parameters(self) -> dict[str, Estimate]:
+        return self.numbers.parameters() if self.problem.unknowns else {}
+
+    def _coefficient_covariance(self) -> Array:
+        return self.numbers._coefficient_covariance()
+
+    @cached_property
+    def numbers(self) -> GaussianPosterior:
+        """Their joint belief: as many functionals as there are."""
+        names = list(self.problem.unknowns)
+        at = [self.representation.latents[name].block.start for name in names]
+        columns = np.zeros((len(self.mean), len(at)))
+        columns[at, np.arange(len(at))] = 1.0
+        gathered = self.tree.gather(columns)
+        covariance = gathered.T @ gathered + np.diag(self.numerical[at] ** 2)
+        parts = [(name, Tensor({}), self.representation.forms[name]) for name in names]
+        own = Representation.build(parts)
+        root = linalg.cholesky(covariance, lower=True)
+        return GaussianPosterior(self.problem, own, self.noise, self.mean[at], root)
+
+    # -- fields
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        for _ in range(count):
+            noise, error = rng.standard_normal((2, len(self.mean)))
+            yield self.mean + self.tree.spread(noise) + self.numerical * error
+
+    def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
+        flat = grid if points else self.problem.domain.tensor(grid)
+        places = Places.at(flat, self._splines)
+        read = [self._row(atom, places) for atom in atoms]
+        means = np.stack([np.einsum("nk,nk->n", values, self.mean[columns]) for columns, values in read])
+        covariance = np.empty((len(atoms), len(atoms), means.shape[1]))
+        if means.size <= FEW:
+            self._gathered(read, covariance)
+        else:
+            self._from_leaves(read, places, covariance)
+        for a, (columns, values) in enumerate(read):
+            for b in range(len(atoms)):
+                if atoms[a][0] == atoms[b][0]:
+                    error = values * read[b][1] * self.numerical[columns] ** 2
+                    covariance[a, b] += error.sum(axis=1)
+        return means, covariance
+
+    def _row(self, atom: Atom, places: Places) -> tuple[Indices, Array]:
+        """Weight numbers and values of a derivative of a latent at places."""
+        latent = self.representation.latents[atom[0]]
+        for axis, order in atom[1]:
+            degree = self._splines[axis].degree
+            if order >= degree:
+                raise expected(f"at most {degree - 1} derivatives along {axis} of splines of degree {degree}", order,
+                               "degree=5, or a derivative of lower order")  # fmt: skip
+        return latent.block.start + places.weights(latent.basis), places.features(latent.basis, atom[1])
+
+    def _gathered(self, read: Sequence[tuple[Indices, Array]], covariance: Array) -> None:
+        count = covariance.shape[2]
+        columns = np.zeros((len(self.mean), len(read) * count))
+        for a, (numbers, values) in enumerate(read):
+            np.add.at(columns, (numbers, a * count + np.arange(count)[:, None]), values)
+        found = self.tree.gather(columns).reshape(len(self.mean), len(read), count)
+        covariance[:] = np.einsum("wan,wbn->abn", found, found)
+
+    def _from_leaves(self, read: Sequence[tuple[Indices, Array]], places: Places, covariance: Array) -> None:
+        leaf_of = self._cells.leaf_of[tuple(places.cell.values())]
+        order = np.argsort(leaf_of, kind="stable")
+        position = np.zeros(len(self.mean), np.int64)
+        wanted = [int(index) for index in np.unique(leaf_of)]
+        for index, known in self.tree.marginals(wanted):
+            front = self.tree.boxes[index].front
+            position[front] = np.arange(len(front))
+            low, high = np.searchsorted(leaf_of[order], [index, index + 1])
+            widest = max(values.shape[1] for _, values in read)
+            step = max(1, BLOCK_BYTES // (8 * widest**2))
+            for start in range(low, high, step):
+                chosen = order[start : min(start + step, high)]
+                own = [(position[numbers[chosen]], values[chosen]) for numbers, values in read]
+                for a, (i, left) in enumerate(own):
+                    for b, (j, right) in enumerate(own[: a + 1]):
+                        between = known[i[:, :, None], j[:, None, :]]
+                        found = np.einsum("ni,ni->n", left, np.matmul(between, right[:, :, None])[:, :, 0])
+                        covariance[a, b, chosen] = covariance[b, a, chosen] = found
+
+
+def _tree(arrays: Mapping[str, Array], children: Sequence[tuple[int, ...]]) -> BoxTree:
+    """The tree whose arrays these are."""
+    sizes, kinds = arrays["box_sizes"].astype(np.int64), arrays["box_kind"].astype(np.int64)
+    weights = arrays["box_weights"].astype(np.int64)
+    ends = np.cumsum(sizes.sum(axis=1))
+    position = np.zeros(int(weights.max()) + 1, np.int64)
+    boxes: list[Box] = []
+    for (count, rest), end, below in zip(sizes, ends, children, strict=True):
+        front = weights[end - count - rest : end]
+        position[front] = np.arange(len(front))
+        parts = [boxes[child].interface for child in below] if below else [np.sort(front)]
+        boxes.append(Box(front[:count], front[count:], tuple(below), tuple(position[part] for part in parts)))
+    kept: list[Conditional] = []
+    at_root = at_slope = 0
+    for kind in range(int(kinds.max()) + 1):
+        count, rest = (int(n) for n in sizes[np.flatnonzero(kinds == kind)[0]])
+        root, half = np.zeros((count, count)), count * (count + 1) // 2
+        root[np.triu_indices(count)] = arrays["box_roots"][at_root : at_root + half]
+        slope = arrays["box_slopes"][at_slope : at_slope + count * rest].reshape(count, rest)
+        kept.append(Conditional(root, np.ascontiguousarray(slope)))
+        at_root, at_slope = at_root + half, at_slope + count * rest
+    return BoxTree(tuple(boxes), tuple(None if kind < 0 else kept[kind] for kind in kinds))
