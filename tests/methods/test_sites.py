@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,14 +21,14 @@ def problem(*conditions: ff.Observations) -> ff.Problem:
     return ff.Problem(ff.Equation("u_xx = -2", sigma=1.0), LINE, {}, list(conditions))
 
 
-def joint(item: ff.Problem) -> Solution:
+def joint(item: ff.Problem, start: Mapping[str, float]) -> Solution:
     return ff.methods.get("joint").run(ff.default_model(item, modes={"x": 6}))
 
 
 def test_sites_of_nearly_gaussian_noise_give_the_gaussian_posterior() -> None:
     gaussian = problem(ff.Observations(x=X, u=U, sigma=0.02))
     nearly = problem(ff.Observations(x=X, u=U, sigma=0.02, noise=ff.StudentT(1e6)))
-    found, exact = solve_with_sites(nearly, joint).predict(x=X), joint(gaussian).predict(x=X)
+    found, exact = solve_with_sites(nearly, joint).predict(x=X), joint(gaussian, {}).predict(x=X)
     assert float((np.abs(found["mean"] - exact["mean"]) / exact["std"]).max()) < 0.05
     np.testing.assert_allclose(found["std"], exact["std"], rtol=0.03)  # rounds end when means rest, damped sites follow
 
@@ -36,9 +37,9 @@ def test_a_round_that_cannot_rest_is_not_called_converged() -> None:
     heavy = problem(ff.Observations(x=X, u=U, sigma=0.02, noise=ff.StudentT(3.0)))
     calls: list[int] = []
 
-    def restless(item: ff.Problem) -> Solution:
+    def restless(item: ff.Problem, start: Mapping[str, float]) -> Solution:
         """A method whose mean jumps by one standard deviation from call to call."""
-        solution = joint(item)
+        solution = joint(item, start)
         calls.append(1)
         shift = (-1.0) ** len(calls) * solution.posterior.weight_std
         return replace(solution, posterior=replace(solution.posterior, mean=solution.posterior.weight_mean + shift))

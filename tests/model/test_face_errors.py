@@ -87,7 +87,7 @@ def test_the_response_to_errors_is_linearised_once_more_at_a_nonlinear_solution(
     bent = block_model(ff.Problem("u_xx + u_yy = u**3", domain, {}, walls), modes={"x": 6, "y": 3})
     there = np.full(bent.size, 0.1)
     moved = relinearised(bent, there)
-    assert moved is not None and moved.start is there and relinearised(moved, there) is None
+    assert moved is not None and moved.first_weights is there and relinearised(moved, there) is None
     assert len(moved.groups[0].rows) == len(bent.groups[0].rows)
     assert np.any(moved.groups[0].rows[-1] != bent.groups[0].rows[-1])
     straight = block_model(ff.Problem("u_xx + u_yy = 0", domain, {}, walls), modes={"x": 6, "y": 3})

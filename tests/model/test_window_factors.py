@@ -121,40 +121,6 @@ def test_the_length_of_a_window_does_not_depend_on_where_it_lies(horizon: float)
     assert made.length(*thirds[:2]) == pytest.approx(horizon / 3, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("equation", "domain"),
-    [
-        ("u_t + 0.3*u_x = 0.01*u_xx + 0.7", RING),
-        ("u_tt = 4*u_xx - u_t", RING),
-        ("u_t + u_x + 2*u_y = 0.1*u_xx + 0.1*u_yy", TORUS),
-        (["u_t = v_x", "v_t = u_x - v + 1"], RING),
-    ],
-    ids=["one field", "second order", "two axes", "a system"],
-)
-def test_separable_rows_are_those_of_the_standing_factors(equation: object, domain: dict[str, ff.Interval]) -> None:
-    """Frequency by frequency, the same rows and targets as whitened_rows of `standing`, in another order."""
-    start = [ff.Initial("u = 1")] + ([ff.Initial("v = 0")] if isinstance(equation, list) else [])
-    made = factors(ff.Problem(equation, domain, {}, start), modes={name: 2 for name in domain if name != "t"}, degree=6)
-    assert made.model.traits.separable
-    standing = made.standing(0.0, 0.5)
-    parts = made.separable(0.0, 0.5)
-    assert len(parts) > 2
-    assert sorted(np.concatenate([weights for weights, _, _ in parts])) == list(range(made.model.size))
-    across = len(made.model.space.projections[standing[0].name])  # modes in space
-    for weights, own_rows, own_target in parts:
-        modes, at = weights[weights < across], 0
-        for group in standing:
-            rows, target = whitened_rows([group], np.zeros(made.model.size))
-            where = (np.arange(len(rows) // across)[:, None] * across + modes).ravel()
-            scale = np.abs(rows).max()
-            place = slice(at, at + len(where))
-            assert_allclose(own_rows[place], rows[np.ix_(where, weights)], atol=1e-12 * scale)
-            assert_allclose(np.delete(rows[where], weights, axis=1), 0.0, atol=1e-10 * scale)  # no other frequency
-            assert_allclose(own_target[place], target[where], atol=1e-10 * max(1.0, np.abs(target).max()))
-            at += len(where)
-        assert at == len(own_rows)
-
-
 def test_an_equation_in_space_is_a_grid_and_one_without_is_not() -> None:
     in_space = factors(ff.Problem("u_t = 0.1*u_xx", RING, {}, [LABELS]), modes={"x": 2})
     ode = factors(ff.Problem("u_t = -u", {"t": ff.Interval(0, 1)}, {}, [ff.Initial("u = 1")]))

@@ -43,7 +43,7 @@ MISSING = {  # what a problem does not have is said, not drawn
         "plane and time",
         "no truth, two fields",
     },
-    "trace": {"an unknown function", "plane"},
+    "trace": {"an unknown function", "plane", "stationary, an unknown"},
     "reliability": {"no truth, two fields"},
 }
 

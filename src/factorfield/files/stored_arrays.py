@@ -70,7 +70,8 @@ def check_fields(problem: Problem) -> None:
 def checked_representation(forms: Mapping[str, Any], problem: Problem, arrays: StoredArrays) -> Representation:
     """The representation that a file describes, if it is one of this problem and its weights are in the file."""
     written = {*problem.fields, *problem.unknowns, *problem.functions}
-    if set(forms) != written:
+    errors = {statement.error.name for statement in problem.statements if statement.error is not None}
+    if not written <= set(forms) <= written | errors:
         raise expected(f"a form of each of {', '.join(sorted(written))}", ", ".join(forms) or "none", "saving it again")
     latents = [latent for form in forms.values() for latent in form["latents"]]
     for name, form in forms.items():

@@ -406,13 +406,15 @@ def check_orders(statements: Sequence[Statement], degrees: Mapping[str, int]) ->
             )  # fmt: skip
 
 
-def checked_counts(counts: Mapping[str, int] | None, problem: Problem, what: str) -> dict[str, int]:
+def checked_counts(
+    counts: Mapping[str, int] | None, problem: Problem, what: str, most: int = MOST_COUNTED
+) -> dict[str, int]:
     checked = {}
     for name, count in (counts or {}).items():
         if name not in problem.domain:
             raise expected(f"{what} for the axes {', '.join(problem.domain.names)}", name, f"{what}={{'x': 8}}")
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= MOST_COUNTED:
-            wanted = f"a whole number of {what} along {name} from 1 to {MOST_COUNTED}"
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= most:
+            wanted = f"a whole number of {what} along {name} from 1 to {most}"
             raise expected(wanted, count, f"{what}={{'{name}': 8}}")
         checked[name] = int(count)
     return checked

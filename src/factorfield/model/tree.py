@@ -193,7 +193,7 @@ def _tiles(cells: NestedCells, group: LocalGroup) -> Indices:
 def tree_model(problem: Problem, *, cells: Mapping[str, int] | None = None, degree: int | None = None) -> TreeModel:
     """Local splines over the whole domain. `cells` per axis and `degree` (3 or 5) override what is chosen."""
     power = _checked_degree(problem, degree)
-    given = checked_counts(cells, problem, "cells")
+    given = checked_counts(cells, problem, "cells", MOST_CELLS)
     chosen = {**_first_cells(problem, power), **given}
     _check_cells(problem, chosen, power)
     model = built(problem, chosen, power, sizes_of(problem, Identity()))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.posterior.base import shaped
+
 Array = NDArray[np.float64]
 
 
@@ -36,7 +38,11 @@ class Numbers:
         return {"numbers_mean": self.mean, "numbers_root": self.root, "numbers_slopes": self.slopes}
 
     @staticmethod
-    def from_arrays(arrays: Mapping[str, Array]) -> Numbers | None:
+    def from_arrays(arrays: Mapping[str, Array], size: int) -> Numbers | None:
+        """From a file, whose representation has `size` weights, the numbers among them."""
         if "numbers_mean" not in arrays:
             return None
-        return Numbers(arrays["numbers_mean"], arrays["numbers_root"], arrays["numbers_slopes"])
+        mean = shaped(arrays, "numbers_mean", None)
+        count, windows = len(mean), len(shaped(arrays, "chain_edges", None)) - 1
+        root = shaped(arrays, "numbers_root", count, count)
+        return Numbers(mean, root, shaped(arrays, "numbers_slopes", windows, size - count, count))

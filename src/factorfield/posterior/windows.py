@@ -77,10 +77,7 @@ class ChainPosterior(Posterior):
     @cached_property
     def windowed(self) -> Representation:
         """What the windows' weights are: the representation without the numbers beside them."""
-        count = 0 if self.numbers is None else len(self.numbers.mean)
-        kept = list(self.representation.forms.items())[: len(self.representation.forms) - count]
-        bases = {unit: latent.basis for unit, latent in self.representation.latents.items()}
-        return Representation.build([(name, bases[form.latents[0]], form) for name, form in kept])
+        return _without_numbers(self.representation, self.numbers)
 
     def _moved(self, index: int) -> Representation:
         return window_representation(self.representation, self.edges[index], self.edges[index + 1])
@@ -254,7 +251,8 @@ class ChainPosterior(Posterior):
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
-        _check_shapes(representation, arrays)
+        numbers = Numbers.from_arrays(arrays, representation.size)
+        _check_shapes(_without_numbers(representation, numbers), arrays)
         links = []
         for i in range(len(arrays["chain_slope"])):
             message = _unpacked(arrays["chain_message_rows"][i], arrays["chain_message_target"][i])
@@ -271,8 +269,17 @@ class ChainPosterior(Posterior):
             problem, representation, noise, arrays["chain_edges"],
             [Belief(m, r) for m, r in zip(arrays["chain_mean"], arrays["chain_root"], strict=True)],
             [links[int(kind)] for kind in arrays["chain_kind"]],
-            [_unpacked(rows, target) for rows, target in pairs], tails, Numbers.from_arrays(arrays),
+            [_unpacked(rows, target) for rows, target in pairs], tails, numbers,
         )  # fmt: skip
+
+
+def _without_numbers(representation: Representation, numbers: Numbers | None) -> Representation:
+    """The representation without its last weights, if these are numbers."""
+    if numbers is None:
+        return representation
+    kept = list(representation.forms.items())[: -len(numbers.mean)]
+    bases = {unit: latent.basis for unit, latent in representation.latents.items()}
+    return Representation.build([(name, bases[form.latents[0]], form) for name, form in kept])
 
 
 def _check_shapes(representation: Representation, arrays: Mapping[str, Array]) -> None:

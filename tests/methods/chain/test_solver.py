@@ -81,7 +81,8 @@ def test_a_linear_window_is_dense_conditioning(
 def test_frequencies_eliminated_one_by_one_are_the_whole_window() -> None:
     """The short cut for waves that do not mix, against one elimination of all rows."""
     solver = solver_of("u_t + 0.3*u_x = 0.01*u_xx", LABELS)
-    quick = solver._separable_segment(0.5)
+    assert solver.in_space is not None
+    quick = solver._by_components(solver.in_space, 0.5)
     rows, target = whitened_rows(solver.factors.standing(0.0, 0.5), np.zeros(len(solver.order)))
     whole = segment(rows, target, solver.inner, solver.state, solver.inner_std, solver.factors.end_map(0.0, 0.5))
     assert len(quick.interior.parts) == 3
