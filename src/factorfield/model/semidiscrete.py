@@ -8,7 +8,7 @@ own, with far fewer weights than the whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,10 +96,9 @@ def _fields_size(fields: Sequence[Latent]) -> int:
     return len(fields) * (states_of(fields[0]) + 1) * across
 
 
-def _size(fields: Sequence[Latent], latents: object) -> int:
-    assert isinstance(latents, dict)
-    others = [latent.basis.size for latent in latents.values() if latent not in fields]
-    return _fields_size(fields) + sum(others)
+def _size(fields: Sequence[Latent], latents: Mapping[str, Latent]) -> int:
+    """The same, and the weights of what does not change in time."""
+    return _fields_size(fields) + sum(latent.basis.size for latent in latents.values() if latent not in fields)
 
 
 def _by_order(rows: Array, fields: Sequence[Latent]) -> list[Array]:

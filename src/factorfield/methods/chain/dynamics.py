@@ -54,14 +54,7 @@ class Dynamics:
         """
         width, total = self.values.shape[1], self.values.shape[1] + self.steady.shape[1]
         inside, at_start = self._functionals(rows)
-        if length not in self._ends:
-            ends = np.zeros((width, self.degree, width))
-            ends[:, -1] = np.eye(width)  # Radau's last instant is the end
-            both = self._adjoint(np.concatenate([inside, ends]), length)
-            solved, self._ends[length] = both[: len(rows)], both[len(rows) :]
-        else:
-            solved = self._adjoint(inside, length)
-        solved = np.concatenate([solved, self._ends[length]])  # (functionals, instants, rows)
+        solved = np.concatenate([self._adjoint(inside, length), self._end(length)])  # (functionals, instants, rows)
         at_start = np.vstack([at_start, np.eye(width, total)])
         summed = solved.sum(axis=1)
         from_start = at_start - np.column_stack([summed @ self.values, summed @ self.steady])
@@ -93,22 +86,37 @@ class Dynamics:
         at_start = np.column_stack([table[:, 0], rows[:, width * (count + 1) :]])
         return inside.reshape(count, len(rows), width).transpose(1, 0, 2), at_start
 
+    def _end(self, length: float) -> Array:
+        """The adjoint solutions of the state at the end: a coefficient there depends on its own block only."""
+        if length not in self._ends:
+            solved = np.zeros((self.values.shape[1], self.degree, len(self.values)))
+            for number, (rows, columns) in enumerate(self.blocks):
+                last = np.zeros((len(columns), self.degree, len(columns)))
+                last[:, -1] = np.eye(len(columns))  # Radau's last instant is the end
+                solved[columns, :, rows] = self._block_adjoint(number, last, length)
+            self._ends[length] = solved
+        return self._ends[length]
+
     def _adjoint(self, seen: Array, length: float) -> Array:
         """W with S1' W D + S0' W = g for every functional g: (functionals, instants, rows)."""
-        _, _, (triangular, unitary) = radau_window(self.degree)
-        upper, count = triangular / length, len(triangular)
-        solved = np.empty((len(seen), count, len(self.values)))
-        for (rows, columns), inverses in zip(self.blocks, self._inverses(length), strict=True):
-            rates, size = self.rates[rows, columns].T, len(columns)
-            right = (unitary.T @ seen[:, :, columns].transpose(1, 2, 0).reshape(count, -1)).reshape(count, size, -1)
-            found = np.empty((count, size * len(seen)), complex)
-            for j in range(count):
-                gap = right[j]
-                if j:
-                    gap = gap - rates @ (upper[:j, j] @ found[:j]).reshape(size, len(seen))
-                found[j] = (inverses[j] @ gap).ravel()
-            solved[:, :, rows] = (unitary.conj() @ found).real.reshape(count, size, len(seen)).transpose(2, 0, 1)
+        solved = np.empty((len(seen), self.degree, len(self.values)))
+        for number, (rows, columns) in enumerate(self.blocks):
+            solved[:, :, rows] = self._block_adjoint(number, seen[:, :, columns], length)
         return solved
+
+    def _block_adjoint(self, number: int, seen: Array, length: float) -> Array:
+        """The same of one block, functionals of its coefficients."""
+        _, _, (triangular, unitary) = radau_window(self.degree)
+        upper, inverses = triangular / length, self._inverses(length)[number]
+        rates, (few, count, size) = self.rates[self.blocks[number]].T, seen.shape
+        right = (unitary.T @ seen.transpose(1, 2, 0).reshape(count, -1)).reshape(count, size, few)
+        found = np.empty((count, size * few), complex)
+        for j in range(count):
+            gap = right[j]
+            if j:
+                gap = gap - rates @ (upper[:j, j] @ found[:j]).reshape(size, few)
+            found[j] = (inverses[j] @ gap).ravel()
+        return np.asarray((unitary.conj() @ found).real.reshape(count, size, few).transpose(2, 0, 1), float)
 
     def _inverses(self, length: float) -> list[Complex]:
         """Of the small system at each instant, adjoint, block by block."""
