@@ -263,7 +263,7 @@ def test_the_cluster_of_a_sweep_listens_on_this_machine_only_and_speaks_tls() ->
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         distributed = pytest.importorskip("distributed")
         with pytest.raises((OSError, TypeError, ValueError)):  # somebody without the certificate
-            distributed.Client(client.scheduler.address, timeout=2)
+            distributed.Client(client.scheduler.address, timeout=2, set_as_default=False)
 
 
 def test_an_unreachable_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def _drive(
         return client.submit(perform, folder, specs, data, pure=False, key=name)
 
     futures = {submit(task): task for task in tasks}
-    pending = distributed.as_completed(futures)
+    pending = distributed.as_completed(futures, loop=client.loop)
     for future in pending:
         task = futures.pop(future)
         try:
@@ -171,12 +171,12 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
                     n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=True, dashboard_address=None,
                     silence_logs=50,
                 ) as cluster,
-                distributed.Client(cluster) as client,
+                distributed.Client(cluster, set_as_default=False) as client,  # a default would be global state
             ):
                 yield client
             return
         try:
-            client = distributed.Client(scheduler, timeout=SCHEDULER_PATIENCE)
+            client = distributed.Client(scheduler, timeout=SCHEDULER_PATIENCE, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as problem:
             raise expected(
                 f"a dask scheduler that answers within {SCHEDULER_PATIENCE:.0f} s",
