@@ -156,7 +156,7 @@ def test_the_evidence_of_joint_at_given_numbers_is_that_of_dense_algebra() -> No
 
 @pytest.mark.parametrize("method", ["chain", "joint"])
 def test_one_number_is_integrated_out_as_by_fine_quadrature(method: str) -> None:
-    """Evidence, mean and sd of log D, and the field's std with the coefficient's share in it."""
+    """Evidence, mean and sd of log D."""
     problem = ring(start=(ff.Initial("u = cos(2*pi*x) + 0.5*sin(4*pi*x)", sigma=0.02),))
     options: dict[str, Any] = {"modes": {"x": 3}} if method == "chain" else {"modes": {"x": 3, "t": 10}}
     solution = ff.solve(problem, method, **options)
@@ -229,7 +229,7 @@ def test_units_origin_and_direction_do_not_move_the_number(change: dict[str, Any
 
 
 def test_the_fields_std_includes_the_coefficients() -> None:
-    """Monte Carlo over the marginal: numbers drawn, the field given them by a solve with the number known."""
+    """By Gauss-Hermite nodes of the marginal of log D: at each, the field by a solve with the number known."""
     problem = ring(start=(ff.Initial("u = cos(2*pi*x) + 0.5*sin(4*pi*x)", sigma=0.02),))
     solution = ff.solve(problem, modes={"x": 3})
     model = solution.model
