@@ -1,6 +1,6 @@
 """The longer studies, one after another, as tables in benchmarks/results/: hours, so a second call resumes.
 
-    python benchmarks/long.py [STUDY ...]      calibration, simulation, intervals, classical; all: `make check-long`
+    python benchmarks/long.py [STUDY ...]      calibration, intervals, classical; all: `make check-long`
 
 Finished parts are kept in benchmarks/results/.parts/, in a folder per state of src: changed code starts over.
 """
@@ -15,10 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PROBLEMS = ("reaction-coefficient", "wave-speed", "fisher-kpp-rates", "reaction-inverse")
-COMMAND = ["-m", "factorfield", "calibrate"]
 STUDIES: dict[str, list[list[str]]] = {  # parts, each one call of Python
-    "calibration": [[*COMMAND, "--draws", "40", "--sigma", kind] for kind in ("known", "unknown")],
-    "simulation": [[*COMMAND, "--simulations", "400"]],
+    "calibration": [["-m", "factorfield", "calibrate", "--all", "--records", str(RESULTS / ".parts" / "calibration")]],
     "intervals": [["benchmarks/gallery.py", "intervals", name, "--draws", "100"] for name in PROBLEMS],
     "classical": [["benchmarks/classical.py", name, "--draws", "20"] for name in (*PROBLEMS, "hare-lynx")],
 }

@@ -20,7 +20,8 @@ from factorfield.paper.claims import answered, as_table
 from factorfield.paper.plan import METHODS, TARGETS, Scope
 from factorfield.paper.run import Record, Run
 from factorfield.paper.store import Store
-from factorfield.paper.tables import EQUATIONS, PAPER, TABLES, Records, Table, drawn_again, over_seeds, shown
+from factorfield.paper.tables import EQUATIONS, PAPER, TABLES, Records, drawn_again, over_seeds
+from factorfield.show.table import Table, shown
 
 ROOT = Path(__file__).parent.parent
 PAGE, RESULTS, IMAGES = ROOT / "docs" / "reproduction.md", ROOT / "benchmarks" / "results", ROOT / "docs" / "images"

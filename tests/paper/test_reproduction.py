@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import factorfield as ff
 from factorfield.paper import store as store_module
@@ -23,7 +24,8 @@ from factorfield.paper.claims import answered
 from factorfield.paper.plan import LONG, TARGETS, Scope, checked_targets
 from factorfield.paper.run import Run, execute
 from factorfield.paper.store import Store
-from factorfield.paper.tables import TABLES, Records, Table
+from factorfield.paper.tables import TABLES, Records
+from factorfield.show.table import Table
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed: pip install 'factorfield[cluster]'")
 
@@ -249,17 +251,22 @@ def test_an_existing_scheduler_with_separate_workers_runs_a_sweep(tmp_path: Path
             process.wait()
 
 
-def listening() -> set[str]:
-    """Addresses at which this process and its children listen, as `ss -ltn` shows them."""
+def listening() -> set[tuple[str, int]]:
+    """Addresses and ports at which this process and its children listen, as `ss -ltn` shows them."""
     family = [psutil.Process(), *psutil.Process().children(recursive=True)]
     found = [c for process in family for c in process.net_connections("inet") if c.status == psutil.CONN_LISTEN]
-    return {connection.laddr.ip for connection in found}
+    return {(connection.laddr.ip, connection.laddr.port) for connection in found}
 
 
 def test_the_cluster_of_a_sweep_listens_on_this_machine_only_and_speaks_tls() -> None:
     before = listening()
     with connected(None, 1) as client:
-        assert listening() - before <= {"127.0.0.1"} and "127.0.0.1" in listening()
+        assert client.submit(sum, [1, 2]).result() == 3  # now the worker listens too
+        found = listening() - before
+        assert {address for address, _ in found} == {"127.0.0.1"}
+        for _, port in found:  # nobody is shown a page about the sweep
+            with pytest.raises((OSError, http.client.HTTPException)):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/info/main/workers.html", timeout=10)
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         distributed = pytest.importorskip("distributed")
         with pytest.raises((OSError, TypeError, ValueError)):  # somebody without the certificate
@@ -434,20 +441,6 @@ def test_the_command_makes_tables_pictures_and_a_page_and_resumes(tmp_path: Path
     assert "0 runs made, 6 were there" in again.stdout
 
 
-def test_the_calibration_suite_counts_coverage_of_known_noise() -> None:
-    from factorfield.paper.calibration import Cell, calibrate
-
-    table = calibrate(3, [Cell(0.1, 256, True), Cell(0.1, 256, False)], "chain")
-    frame = table.frame
-    assert list(frame["cell"])[-2:] == ["pooled, sigma known", "pooled, sigma unknown"]
-    shares = frame[["50 %", "80 %", "90 %", "95 %", "99 %"]].to_numpy()
-    assert np.all(np.diff(shares, axis=1) >= 0.0)
-    assert frame["90 %"].between(75.0, 100.0).all()  # three draws: a gross check of the 90 % interval
-    assert frame["noise ratio"][1] == pytest.approx(1.0, rel=0.3)  # the evidence finds the noise
-    ratio = frame["RMSE"] / frame["mean std"]  # some ten waves in each draw give 1 +- 0.13
-    assert ratio.between(0.6, 1.4).all()
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -459,13 +452,3 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[s
     command = [sys.executable, "-m", "factorfield.cli.app", "reproduce", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_ranks_of_simulated_truths_are_uniform() -> None:
-    from factorfield.paper.simulation import RANKS, ranks
-
-    found = ranks(60)
-    pooled = np.concatenate(list(found.values()))
-    counts = np.bincount(pooled // 4, minlength=RANKS // 4)
-    assert stats.chisquare(counts).pvalue > 1e-4  # another root draws other ranks: some 1 in 10,000 would fail
-    assert 0.05 < np.mean(pooled < 2) + np.mean(pooled >= RANKS - 2) < 0.35  # neither too sure nor too modest

@@ -1,4 +1,4 @@
-"""`factorfield compare` and `factorfield calibrate`: methods side by side, and intervals that are counted."""
+"""`factorfield compare`: methods side by side."""
 
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
 import math
@@ -9,7 +9,7 @@ import typer
 
 from factorfield.cli.output import number, print_json, print_table, share
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, posed_problem
-from factorfield.errors import ProblemError, expected, nearest
+from factorfield.errors import ProblemError
 
 COMPARED = ("joint", "mean-field", "hmc", "vi", "sgd", "laplace")
 
@@ -94,41 +94,3 @@ def _cell(key: str, value: str | float) -> str:
     if isinstance(value, str):
         return value
     return share(value) if key == "coverage90" else number(value)
-
-
-def calibrate(
-    draws: Annotated[int, typer.Option(help="Data sets per cell.")] = 40,
-    method: Annotated[str, typer.Option(help="A method (see `factorfield list`).")] = "chain",
-    sigma: Annotated[str, typer.Option(help="unknown, known, or both.")] = "both",
-    simulations: Annotated[
-        int, typer.Option(help="Instead: fields drawn from the prior, and the ranks of the truth.")
-    ] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the table (CSV).")] = None,
-) -> None:
-    """Draw data with stated noise, solve, and count how often the intervals hold the truth."""
-    from factorfield import methods
-    from factorfield.files.atomic import complete
-    from factorfield.files.results import check_writable
-    from factorfield.paper.calibration import calibrate as count
-    from factorfield.paper.calibration import cells
-    from factorfield.progress import bar
-
-    kinds = {"unknown": [False], "known": [True], "both": [False, True]}
-    if sigma not in kinds:
-        raise expected("--sigma unknown, known or both", sigma, nearest(sigma, kinds, "both"))
-    if draws < 1 or simulations < 0:
-        raise expected("--draws of at least 1, --simulations of at least 0", f"{draws}, {simulations}", "--draws 40")
-    target = None if out is None else check_writable(out)
-    chosen = methods.get(method)
-    with bar() as report:
-        if simulations:
-            from factorfield.paper.simulation import simulation_table
-
-            table = simulation_table(simulations, report)
-        else:
-            table = count(draws, cells(kinds[sigma]), chosen, report)
-    print_table(table.title, list(table.header), table.cells())
-    if target is not None:
-        with complete(target) as part:
-            part.write_text(table.csv())
-        typer.echo(f"table written to {out}")

@@ -10,7 +10,8 @@ import pandas as pd
 from scipy import stats
 
 from factorfield.paper.plan import NOISES, WIDTHS
-from factorfield.paper.tables import EQUATIONS, Records, Table, ablation, mean, median, pairs, span, std_ratios
+from factorfield.paper.tables import EQUATIONS, Records, ablation, mean, median, pairs, span, std_ratios
+from factorfield.show.table import Table
 
 SAME_ORDER = 3.0  # a factor that leaves two numbers of the same order
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from factorfield.paper.claims import Claim
-from factorfield.paper.tables import Records, Table
+from factorfield.paper.tables import Records
 from factorfield.show.report.page import templates
+from factorfield.show.table import Table
 
 
 def page(

@@ -8,10 +8,12 @@ killed and started again, several may share one folder, and a worker that dies c
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
 from factorfield.errors import expected, needed
@@ -161,18 +163,21 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
         "distributed.scheduler.allowed-failures": DEATHS,
         "distributed.nanny.pre-spawn-environ": ONE_THREAD,
         "distributed.worker.daemon": False,
+        "distributed.scheduler.http.routes": [],  # a page about the sweep would be open to all users of the machine
+        "distributed.worker.http.routes": [],
         "logging.distributed": "critical",
     }
     with dask.config.set(settings):
         if scheduler is None:
             needed("cryptography", "cluster")
-            with (
-                distributed.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, host="127.0.0.1", security=True, dashboard_address=None,
-                    silence_logs=50,
-                ) as cluster,
-                distributed.Client(cluster, set_as_default=False) as client,  # a default would be global state
-            ):
+            with _deaf_children():
+                cluster = distributed.LocalCluster(
+                    n_workers=0, threads_per_worker=1, memory_limit=1.0 / workers, host="127.0.0.1", security=True,
+                    dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"}, silence_logs=50,
+                )  # fmt: skip
+            # workers start inside: whatever ends us meanwhile ends them. A default client would be global state
+            with cluster, distributed.Client(cluster, set_as_default=False) as client:
+                cluster.scale(workers)
                 yield client
             return
         try:
@@ -184,3 +189,21 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
             ) from None  # fmt: skip
         with client:
             yield client
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Threads that are started inside, and their processes, do not hear Ctrl-C.
+
+    A terminal sends it to the whole group. Only the driver answers, and ends its workers; a worker that is still
+    importing would end in a traceback of its own.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # a first process would start it, and it lets its thread hear again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
