@@ -86,11 +86,19 @@ def results() -> list[bytes]:
         ff.Problem("u_t = k*u_xx", heat, {"k": 0.1}, [ff.Initial("u = sin(2*pi*x)")], units={"x": "m"}),
         ff.Problem(["u_t = v", "v_t = -u"], {"t": ff.Interval(0, 3)}, {}, [ff.Initial("u = 1"), ff.Initial("v = 0")]),
     ]  # fmt: skip
+    plane = {"x": ff.Periodic(0, 1), "y": ff.Interval(0, 1)}
+    edges = [ff.Boundary("u = 0", at={"y": 0}), ff.Boundary("u = 0", at={"y": 1})]
+    on_cells: list[tuple[ff.Problem, dict[str, int]]] = [
+        (ff.Problem("-u_xx - u_yy = f", plane, {"f": ff.Unknown(1.0, 5.0)}, edges), {"x": 24, "y": 24}),
+        (ff.Problem("u_xx = u**2", rod, {}, [walls[0], ff.Boundary("u = 1", at={"x": 1}), slope]), {"x": 32}),
+    ]
     found = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for problem in problems:
             found.append(ff.solve(problem).save(Path(folder) / "run.nc").read_bytes())
+        for problem, cells in on_cells:
+            found.append(ff.solve(problem, method="tree", cells=cells).save(Path(folder) / "run.nc").read_bytes())
     return found
 
 
@@ -184,7 +192,7 @@ def _other_array(file: h5py.File, rng: Random) -> None:
 
 
 def _elsewhere(file: h5py.File, rng: Random) -> None:
-    name = str(rng.choice(["posterior/weight_mean", "posterior/chain_mean", "truth", "mean", "posterior/extra"]))
+    name = str(rng.choice(["posterior/weight_mean", "posterior/chain_mean", "posterior/box_roots", "truth", "mean"]))
     if name in file:
         del file[name]
     _point_elsewhere(file, name, rng)
@@ -319,8 +327,10 @@ def text(rng: Random) -> str:
 
 
 def problem(rng: Random) -> Mutant:
-    how = str(rng.choice(["conditions", "of", "many", "lengths", "sizes", "paths", "tree", "units of the domain"]))
-    lines = _posed(rng, how)
+    how = str(rng.choice([
+        "conditions", "of", "many", "lengths", "sizes", "paths", "nesting", "units of the domain", "method",
+    ]))  # fmt: skip
+    lines = _with_method(rng) if how == "method" else _posed(rng, how)
     if rng.random() < 0.2:  # and some damage
         at = int(rng.integers(len(lines)))
         lines[at] = lines[at][: rng.integers(len(lines[at]) + 1)]
@@ -358,9 +368,28 @@ def _posed(rng: Random, how: str) -> list[str]:
         lines += ["[method]", f"modes = {{ x = {rng.choice([1, 100, 2000, 10**9])} }}"]
     if how == "paths" and rng.random() < 0.5:
         lines += ["[output]", f'solution = "{rng.choice(["~/planted.nc", "../outside/planted.nc", "a.toml"])}"']
-    if how == "tree":
+    if how == "nesting":
         trees = ["a" + ".a" * 300 + " = 1", "a.b = 1\n" * 500, "[[" * 600, "x = " + "[" * 400, "[a]\n" * 300, '"' * 999]
         lines.append(trees[rng.integers(len(trees))])
+    return lines
+
+
+def _with_method(rng: Random) -> list[str]:
+    """A sound problem with any method and some options, its own or another's, of any size."""
+    lines = ['equation = "u_t = 0.1*u_xx - u*k"', "[domain]", "x = [0, 1]", "t = [0, 1]", "[parameters]", "k = 1"]
+    lines += ["[[initial]]", 'text = "u = sin(pi*x)"']
+    lines += [line for x in (0, 1) for line in ("[[boundary]]", 'text = "u = 0"', f"at = {{ x = {x} }}")]
+    if rng.random() < 0.3:
+        lines[5] = "k = { mean = 1, std = 1 }"
+        lines += ["[[observations]]", "x = [0.2, 0.5]", "t = 0.5", f'of = "{text(rng)}"', "value = [0.3, 0.5]"]
+    names = ["tree", "tree", "tree", "chain", "chain", "joint", "mean-field", "hmc", "laplace", "forest"]
+    lines += ["[method]", f'name = "{names[rng.integers(len(names))]}"']
+    counts = ["{ x = 1 }", "{ x = 8, t = 8 }", "{ x = 100000, t = 100000 }", "{ y = 8 }", "{}", "{ x = 17 }", "3"]
+    sizes = ["1e-300", "1e-5", "1", "1e300", "inf", "nan", "-1", "0", "2", "3", "4", "5", "200", "10000000000000000000"]
+    edges = ["[0, 0.5, 1]", "[1, 0]", "[0, 1e-320]", "[nan]", str(np.linspace(0, 1, 5000).tolist()), "[0, 1]"]
+    choices = {"cells": counts, "modes": counts, "windows": edges} | dict.fromkeys(["degree", "tolerance"], sizes)
+    for key in rng.permutation(sorted(choices))[: rng.integers(4)]:
+        lines.append(f"{key} = {choices[key][rng.integers(len(choices[key]))]}")
     return lines
 
 

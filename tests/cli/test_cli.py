@@ -90,7 +90,7 @@ def test_a_file_is_written_checked_solved_and_shown(
     assert shown["parameters"] == solved["parameters"] and 0.04 < shown["parameters"]["D"]["mean"] < 0.06
     assert shown["scores"] is None and shown["settings"]["modes"] == {"x": 8}
     table = said(capsys, "show", "unknown-coefficient.nc")
-    assert "D\t0.05" in table and "observations of u (9 values)" in table
+    assert "D\t0.05" in table and "observations of u (9 values, missed by " in table
     assert "setting sigma\tequation " in table and "[" not in table.split("setting sigma")[1].split("\n")[0]
     assert said(capsys, "new", "unknown-coefficient", "--force")  # asked for, and only then
 
@@ -229,7 +229,7 @@ def test_check_calls_linear_what_the_methods_solve_as_linear(tmp_path: Path) -> 
 
 def test_help_names_methods_in_a_sensible_order(capsys: pytest.CaptureFixture[str]) -> None:
     commands = [line.split()[0] for line in said(capsys, "-h").partition("Commands:")[2].strip().splitlines()]
-    assert commands[:8] == ["new", "check", "solve", "show", "plot", "report", "list", "compare"]
+    assert commands[:8] == ["new", "check", "solve", "show", "predict", "plot", "report", "list"]
     told = said(capsys, "solve", "-h")
     assert all(name in told for name in ff.methods.names())
 

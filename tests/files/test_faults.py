@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -105,7 +106,8 @@ def test_a_full_disk_is_one_line_and_no_file(tmp_path: Path) -> None:
     done = python(code, tmp_path)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("error: expected") and done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert all(path.suffix == ".json" and json.loads(path.read_text()) for path in written)  # whole records only
 
 
 def test_no_space_keeps_the_old_file(
@@ -167,6 +169,44 @@ def test_ended_by_the_system(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 143 and "files are whole" in err and err.count("\n") == 1, err
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a session are listed in /proc")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_workers_start_leaves_none_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole group, workers that are still importing included; a batch system ends the driver."""
+    run = [sys.executable, "-m", "factorfield.cli.app", "reproduce", "table1", "--methods", "joint", "--rows", "2"]
+    run += ["--speeds", "0.1", "--workers", "2", "--out", str(tmp_path / "out")]
+    hearing = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv({run[0]!r}, {run!r})"
+    process = subprocess.Popen(
+        [sys.executable, "-c", hearing], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        while process.poll() is None and not any("spawn_main" in command for command in _session(process.pid)):
+            time.sleep(0.02)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        _, err = process.communicate(timeout=120)
+        left = _session(process.pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == code and "files are whole" in err and err.count("\n") == 1, err
+    assert not left
+
+
+def _session(leader: int) -> list[str]:
+    """The command lines of a session's processes."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.append((process / "cmdline").read_text())
+    return found
 
 
 @pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])

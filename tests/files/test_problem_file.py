@@ -281,3 +281,30 @@ def test_an_output_over_an_input_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ff.ProblemError, match="line 10: expected an output beside the inputs"):
             read(tmp_path, BASE + data + f'[output]\nsolution = "{name}"\n')
     assert read(tmp_path, BASE + data + '[output]\nsolution = "run.nc"\n').inputs[1] == tmp_path.resolve() / "data.csv"
+
+
+def test_a_loggers_table_with_stamps_and_a_column_per_sensor_reads_as_it_is(tmp_path: Path) -> None:
+    log = "time;T1;T2;outside\n01.05.2024 08:00;1;4;10\n01.05.2024 14:00;2;5;11\n02.05.2024 08:00;3;6;12\n"
+    (tmp_path / "log.csv").write_text(log)
+    clock = '{ column = "time", unit = "h", origin = 2024-05-01T08:00:00 }'
+    text = f"""
+equation = "u_t = u_xx - 0.1*(u - outside)"
+[domain]
+x = [0, 100]
+t = [0, 24]
+[parameters]
+outside = {{ file = "log.csv", t = {clock}, value = "outside" }}
+[[observations]]
+file = "log.csv"
+t = {clock}
+u = {{ T1 = {{ x = 5 }}, T2 = {{ x = 50, sigma = 0.2 }} }}
+"""
+    with pytest.raises(ff.ProblemError, match=r"line 8: expected sigma of every sensor, or one for all"):
+        read(tmp_path, text)
+    problem = read(tmp_path, text + "sigma = 0.1\n").problem
+    outside, observed = problem.parameters["outside"], problem.statements[1]
+    assert isinstance(outside, ff.Table)
+    assert list(outside.axes["t"]) == [0, 6, 24] and list(outside.value) == [10, 11, 12]
+    assert observed.points is not None and list(observed.points["t"]) == [0, 6, 24] * 2
+    assert list(observed.points["x"]) == [5] * 3 + [50] * 3 and list(observed.target) == [1, 2, 3, 4, 5, 6]
+    assert list(observed.sigma) == [0.1] * 3 + [0.2] * 3  # type: ignore[arg-type]

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TextIO, runtime_checkable
 
 import typer
 
-from factorfield.cli.compare import calibrate, compare
+from factorfield.cli.calibrate import calibrate
+from factorfield.cli.compare import compare
 from factorfield.cli.data import app as data_app
 from factorfield.cli.files import check, new, print_summary, seconds_rows, show, summary
-from factorfield.cli.output import print_json
+from factorfield.cli.output import Level, checked_level, print_json
 from factorfield.cli.pictures import plot_run, report_run
+from factorfield.cli.predict import predict
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
 from factorfield.cli.reproduce import reproduce
 from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded, shown_path, visible
@@ -87,6 +89,7 @@ def solve(  # noqa: PLR0913
     model: ModelName = "",
     out: Annotated[Path | None, typer.Option(help="Write the solution (NetCDF, such as run.nc).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
+    level: Level = 0.9,
     as_json: Json = False,
     allow_outside: AllowOutside = False,
 ) -> None:
@@ -98,6 +101,7 @@ def solve(  # noqa: PLR0913
     from factorfield.show.plotting import check_picture
     from factorfield.show.plotting import plot as draw
 
+    checked_level(level)
     if method:
         methods.get(method)
     with recorded() as told:  # advice about data and model belongs to the result as well
@@ -123,7 +127,7 @@ def solve(  # noqa: PLR0913
         draw(solution, plot, field)
     seconds = {"model": modelling, "solve": solved - begin, "predict": predicted - solved}
     written = {key: shown_path(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
-    _print_solution(summary(solution, field), seconds, written, as_json)
+    _print_solution(summary(solution, field, level), seconds, written, as_json)
     if solution.status != "converged":
         typer.echo(f"note: {solution.status}: {solution.status.help}", err=True)
     if solution.settings.get("model") == "paper":
@@ -143,7 +147,8 @@ def _print_solution(document: "Summary", seconds: dict[str, float], written: dic
 
 # help lists commands in this order: from a first file to the paper
 COMMANDS: dict[str, Callable[..., None]] = {
-    "new": new, "check": check, "solve": solve, "show": show, "plot": plot_run, "report": report_run,
+    "new": new, "check": check, "solve": solve, "show": show, "predict": predict, "plot": plot_run,
+    "report": report_run,
     "list": list_problems, "compare": compare, "calibrate": calibrate, "reproduce": reproduce,
 }  # fmt: skip
 for name, command in COMMANDS.items():

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from factorfield.cli.output import duration, number, print_json, print_table, share, space, uncertain
+from factorfield.cli.output import (
+    Level,
+    checked_level,
+    duration,
+    number,
+    print_json,
+    print_table,
+    share,
+    space,
+    uncertain,
+)
 from factorfield.cli.problems import AllowOutside, Json
 from factorfield.errors import ProblemError, expected, nearest, recorded, shown_path
 
@@ -57,6 +67,7 @@ class Summary(TypedDict):
     windows: int | None
     modes: dict[str, int]
     mean_std: float
+    level: float  # of the intervals of parameters
     parameters: "dict[str, CoefficientEstimate]"
     functions: dict[str, FunctionRange]
     scores: dict[str, float] | None
@@ -238,23 +249,30 @@ def _cost(needs: "Estimate") -> list[tuple[str, str]]:
 
 def show(
     file: Run,
+    level: Level = 0.9,
     as_json: Json = False,
 ) -> None:
-    """Print what a result file holds: problem, status, settings, coefficients, scores."""
+    """Print what a result file holds: problem, status, settings, coefficients, how far data are missed, scores."""
+    from factorfield.show.report.conditions import conditions as judged
     from factorfield.solution import load
 
+    checked_level(level)
     solution = load(file)
     field = solution.posterior.predict(solution.default_grid())
-    document, conditions = summary(solution, field), _conditions(solution.problem)
+    misfits = {row.name: row.misfit for row in judged(solution)}
+    document = summary(solution, field, level)
+    conditions = _conditions(solution.problem)
     if as_json:
-        more = {"conditions": conditions, "settings": dict(solution.settings), "timings": dict(solution.timings)}
+        told = [{**entry, "misfit": misfits[entry["name"]]} for entry in conditions]
+        more = {"conditions": told, "settings": dict(solution.settings), "timings": dict(solution.timings)}
         print_json({**document, **more})
         return
     rows = [("warning", text) for text in document["warnings"] or ()]
     rows += [("warning", "the file does not say")] if document["warnings"] is None else []
     for condition in conditions:
-        count = f" ({condition['values']} values)" if condition["values"] else ""
-        rows.append(("condition", condition["name"] + count))
+        count, misfit = condition["values"], misfits[condition["name"]]
+        missed = "" if misfit is None else f", missed by {misfit:.2g} sigma in the root mean square; about 1 is right"
+        rows.append(("condition", condition["name"] + (f" ({count} values{missed})" if count else "")))
     rows += [(f"setting {key}", _short(value)) for key, value in solution.settings.items()]
     print_summary(document, rows + seconds_rows(solution.timings))
 
@@ -269,7 +287,7 @@ def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def summary(solution: "Solution", field: "xr.Dataset") -> Summary:
+def summary(solution: "Solution", field: "xr.Dataset", level: float = 0.9) -> Summary:
     from factorfield import metrics
 
     problem = solution.problem
@@ -283,7 +301,8 @@ def summary(solution: "Solution", field: "xr.Dataset") -> Summary:
         "windows": solution.trace.get("windows"),
         "modes": dict(solution.settings.get("modes", {})),
         "mean_std": float(field["std"].mean()),
-        "parameters": solution.parameters,
+        "level": level,
+        "parameters": solution.posterior.parameters(level),
         "functions": {name: _range(solution, name) for name in problem.functions},
         "scores": None if problem.truth is None else metrics.score(field, problem.truth),
         "warnings": None if solution.warnings is None else list(solution.warnings),
@@ -312,7 +331,7 @@ def print_summary(document: Summary, more: list[tuple[str, str]]) -> None:
         rows += [("coverage (90 %)", share(score["coverage90"]))]
     rows += [("mean std", f"{document['mean_std']:.3g}")]
     for name, values in document["parameters"].items():
-        rows.append((name, uncertain(values["mean"], values["std"], *values["interval"])))
+        rows.append((name, uncertain(values["mean"], values["std"], *values["interval"], document["level"])))
     for name, found in document["functions"].items():
         rows.append((name, f"from {found['least']:.4g} to {found['largest']:.4g}, mean std {found['mean_std']:.2g}"))
     print_table(f"{document['problem']}: {'; '.join(document['equations'])}", [], rows + more)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import typer
 
-from factorfield.errors import visible
+from factorfield.errors import expected, visible
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Level = Annotated[float, typer.Option("--level", help="Probability that an interval holds what it is about.")]
 DURATIONS = ((30.0, "seconds"), (1800.0, "minutes"), (86400.0, "hours"))
-WORDS = ("method", "status", "cell", "quantity", "verdict")  # columns of words, not numbers
+WORDS = ("method", "status", "cell", "row", "feature", "judged by", "verdict")  # columns of words, not numbers
 
 
 def number(value: float) -> str:
@@ -23,12 +25,24 @@ def share(value: float) -> str:
     return "-" if value != value else f"{100 * value:.1f} %"
 
 
-def uncertain(mean: float, std: float, low: float, high: float) -> str:
-    """A number, its std to two digits and its 90 % interval, all to the same place."""
+def uncertain(mean: float, std: float, low: float, high: float, level: float = 0.9) -> str:
+    """A number, its std to two digits and its interval, all to the same place."""
+    held = percent(level)
     if not (1e-4 <= std < 1e5 and abs(mean) < 1e6):
-        return f"{mean:.3e} +- {std:.1e}  90 %: [{low:.3e}, {high:.3e}]"
+        return f"{mean:.3e} +- {std:.1e}  {held}: [{low:.3e}, {high:.3e}]"
     places = max(0, 1 - math.floor(math.log10(std)))
-    return f"{mean:.{places}f} +- {std:.{places}f}  90 %: [{low:.{places}f}, {high:.{places}f}]"
+    return f"{mean:.{places}f} +- {std:.{places}f}  {held}: [{low:.{places}f}, {high:.{places}f}]"
+
+
+def percent(level: float) -> str:
+    """A level of intervals as people say it: 90 %."""
+    return f"{100.0 * level:g} %"
+
+
+def checked_level(level: float) -> float:
+    if not 0.0 < level < 1.0:
+        raise expected("a level of intervals between 0 and 1", f"{level:g}", "--level 0.95")
+    return level
 
 
 def duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from factorfield.cli.files import Run
+from factorfield.cli.output import Level, checked_level
 
 
 def plot_run(
@@ -31,11 +32,13 @@ def plot_run(
 def report_run(
     run: Run,
     out: Annotated[Path | None, typer.Option(help="The page to write; without it, run.html here.")] = None,
+    level: Level = 0.9,
 ) -> None:
     """Write one self-contained page about a stored solution; it needs no network and no further package."""
     from factorfield.show.report.page import check_page, write
     from factorfield.solution import load
 
+    checked_level(level)
     target = check_page(out or Path(f"{run.stem}.html"))
-    write(load(run), target)
+    write(load(run), target, level)
     typer.echo(f"report written to {target}")

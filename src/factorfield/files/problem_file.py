@@ -15,13 +15,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorfield.errors import ProblemError, expected, nearest, shortened
+from factorfield.errors import AdviceWarning, ProblemError, expected, nearest, shortened
 from factorfield.files import schema as schemas
 from factorfield.files.toml_lines import line_of
 from factorfield.problem.coefficients import Table, Unknown
@@ -35,6 +36,7 @@ from factorfield.problem.relation import find_fields
 LARGEST_FILE = 1 << 20  # bytes of text; more numbers belong into a data file
 # a key of a thousand parts is a table in a table in a table, and the standard library's reader takes for ever
 LONG_KEY = re.compile(r"""(?<![\w-])(?:(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+){20}""", re.ASCII)
+ORIGIN = "origin"  # of timestamps: the one key whose value may be a date
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
 Array = NDArray[np.float64]
 Parameters = dict[str, float | Unknown | Table]
@@ -120,7 +122,7 @@ class _Reader:
             line = self.text.count("\n", 0, found.start()) + 1
             raise expected("keys of at most 20 parts", f"more in line {line} of {self.source.name}", "fewer dots")
         try:
-            return tomllib.loads(self.text)
+            return _with_plain_dates(tomllib.loads(self.text))
         except tomllib.TOMLDecodeError as problem:
             reason = shortened(str(problem), 120)
             raise ProblemError(
@@ -217,18 +219,19 @@ class _Reader:
         if file is not None:
             return self._table_from_file(self._input(file), entry)
         for key, value in entry.items():
-            if isinstance(value, str):
+            if isinstance(value, str | dict):
                 raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "table.csv"')
         return _grid(entry)
 
-    def _table_from_file(self, path: Path, names: Mapping[str, str | list[float]]) -> Table:
-        from factorfield.problem.tables import read_columns
+    def _table_from_file(self, path: Path, names: Mapping[str, str | list[float] | dict[str, str]]) -> Table:
+        from factorfield.problem.sources import FileSource, assembled
 
-        columns = {key: name for key, name in names.items() if isinstance(name, str)}
-        for key in [key for key in names if key not in columns]:
+        for key in [key for key, name in names.items() if isinstance(name, list)]:
             raise expected(f"the name of a column for {key}", "numbers", f'{key} = "{key}"')
-        found = read_columns(path, list(columns.values()))
-        return _grid_from_points({ours: found[theirs] for ours, theirs in columns.items()})
+        found = assembled(FileSource(path), names, None)  # type: ignore[arg-type]
+        for text in found.notes:
+            warnings.warn(text, AdviceWarning, stacklevel=2)
+        return _grid_from_points({name: np.asarray(column, float) for name, column in found.columns.items()})
 
     def _input(self, text: str) -> Path:
         self.inputs.append(self._inside(text))
@@ -282,14 +285,16 @@ class _Reader:
         settings["noise"] = StudentT(noise["student-t"]) if isinstance(noise, dict) else noise
         columns = {key: value for key, value in entry.items() if key not in OPTIONS or key == "value"}
         if "file" in entry:
-            values = [key for key in columns if key not in domain.names]
-            default = ["value"] if "of" in entry else fields[:1] if len(fields) == 1 else []
-            names = [*domain.names, *(values or default)]  # a column is called as we call it, unless told
-            return Observations.from_file(
-                self._input(entry["file"]), **settings, **{name: columns.get(name, name) for name in names}
-            )
+            for axis in domain.names:  # a column is called as we call it, unless told
+                if axis not in columns and not any(
+                    isinstance(v, dict) and axis in _places(v) for v in columns.values()
+                ):
+                    columns[axis] = axis
+            if all(key in domain.names for key in columns):
+                columns |= {key: key for key in (["value"] if "of" in entry else fields if len(fields) == 1 else [])}
+            return Observations.from_file(self._input(entry["file"]), **settings, **columns)
         for key, value in {**columns, "sigma": entry.get("sigma")}.items():
-            if isinstance(value, str):
+            if isinstance(value, str | dict):
                 raise expected(f"numbers for {key}, or `file` beside a column's name", value, 'file = "data.csv"')
         return Observations(**settings, **columns)
 
@@ -334,6 +339,18 @@ def _faulty_piece(
         first = bisect.bisect_left(range(1, len(conditions) + 1), True, key=lambda count: fails(count, {}))
         return conditions[min(first, len(conditions) - 1)]
     return next((("units", key) for key, unit in units.items() if fails(0, {key: unit})), ("equation",))
+
+
+def _with_plain_dates(value: Any) -> Any:
+    """A document in which an origin of time is a text, though TOML knows dates without quotes too."""
+    if isinstance(value, dict):
+        return {k: str(v) if k == ORIGIN and isinstance(v, date) else _with_plain_dates(v) for k, v in value.items()}
+    return [_with_plain_dates(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _places(sensors: Mapping[str, object]) -> set[str]:
+    """The axes along which a column per sensor says where it is."""
+    return {axis for place in sensors.values() if isinstance(place, dict) for axis in place}
 
 
 def _grid(entry: Mapping[str, ArrayLike]) -> Table:

@@ -27,7 +27,7 @@ from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.files.seal import check_seal, seal
 from factorfield.files.stored_arrays import StoredArrays, check_fields, checked_representation
 from factorfield.posterior.base import Posterior
-from factorfield.posterior.reading import posterior_from_arrays
+from factorfield.posterior.reading import posterior_from_arrays, stored_arrays
 from factorfield.problem.hdf5 import is_variable, opened
 from factorfield.version import __version__
 
@@ -122,7 +122,7 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
         if values is not None:
             top[key] = values
     top = metadata.with_names(metadata.with_coefficients(top, posterior), problem)
-    stored = {key: (_own_dims(key, values), values) for key, values in {**arrays, **posterior.arrays()}.items()}
+    stored = {key: (_own_dims(key, values), values) for key, values in {**arrays, **stored_arrays(posterior)}.items()}
     stored |= {key: (_column_dims(key, values), values) for key, values in columns.items()}
     group = xr.Dataset(stored)
     sparse = [key for key, (_, values) in stored.items() if np.count_nonzero(values) < DENSE * np.size(values)]
@@ -220,8 +220,11 @@ def _told(stored: h5py.File) -> dict[str, Any]:
             told[key] = text if key in ("status", "status_help") else json.loads(text)
     try:
         schemas.check(told, schema)
+        json.dumps(told, ensure_ascii=False).encode()
     except schemas.Misfit as fault:
         raise fault.error from None
+    except UnicodeEncodeError:  # HDF5 hands bytes on that are no text, and JSON can spell them
+        raise expected("a file whose descriptions are text in UTF-8", "other bytes", "saving it again") from None
     return told
 
 

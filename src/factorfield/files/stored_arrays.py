@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import expected
 from factorfield.model.representation import Representation
+from factorfield.model.splines import DEGREES
 from factorfield.problem.hdf5 import check_numbers, is_variable
 from factorfield.problem.problem import Problem
 
@@ -94,8 +95,9 @@ def checked_representation(forms: Mapping[str, Any], problem: Problem, arrays: S
 
 
 def _check_families(name: str, families: Mapping[str, Any]) -> None:
-    """Intervals are in order, and a window's state is not more than its polynomials."""
+    """Intervals are in order, a window's state is not more than its polynomials, splines are of a known degree."""
     for axis, family in families.items():
         spec = family.spec()
-        if spec.get("upper", math.inf) <= spec["lower"] or spec.get("states", 0) > family.size:
+        odd = spec["family"] == "spline" and spec["degree"] not in DEGREES
+        if odd or spec.get("upper", math.inf) <= spec["lower"] or spec.get("states", 0) > family.size:
             raise expected(f"features of {name} along {axis} on an interval", str(spec), "saving it again")

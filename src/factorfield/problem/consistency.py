@@ -68,6 +68,18 @@ def check_contradictions(
                 )
 
 
+def check_repeats(points: Mapping[str, Array], what: str) -> None:
+    """A logger that stamps two readings of one sensor alike wrote a line twice, or its clock was set back."""
+    rows = np.stack(list(points.values()))
+    count = rows.shape[1] - np.unique(rows, axis=1).shape[1]
+    if count:
+        warnings.warn(
+            f"{count} of {rows.shape[1]} {what} have the time and place of another: each counts as a measurement of "
+            "its own; drop them if the logger wrote a line twice or its clock was set back",
+            AdviceWarning, stacklevel=4,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Told:
     """What a linear condition says at points of its face: a quantity, known by its ratios of jets, has these values."""

@@ -135,5 +135,13 @@ class Domain(dict[str, Axis]):
                 raise ProblemError(
                     f"expected {what} inside [{axis.lower:g}, {axis.upper:g}] along {name}, received "
                     f"{int(outside.sum())} outside (first {name} = {x[outside][0]:.6g}); "
-                    "try the units of both, a wider domain, or dropping these points"
+                    f"try {self._exchanged(points, name)}the units of both, a wider domain, or dropping these points"
                 )
+
+    def _exchanged(self, points: Points, name: str) -> str:
+        """The axis whose column may have been taken for this one: each lies inside the other's ends."""
+        for other in self.names:
+            swapped = np.all(self[name].contains(points[other])) and np.all(self[other].contains(points[name]))
+            if other != name and swapped:
+                return f"exchanging the columns of {name} and {other}, "
+        return ""

@@ -122,6 +122,8 @@ def matched(
     mass = trapezoid(density, nodes)
     mean = trapezoid(density * nodes, nodes) / mass
     variance = trapezoid(density * (nodes - mean[:, None]) ** 2, nodes) / mass
+    # a value that is all but excluded leaves one node: nothing narrower than nodes can be seen
+    variance = np.maximum(variance, 1e-12 * np.minimum(cavity_variance, reach**2))
     precision = 1.0 / variance - 1.0 / cavity_variance
     pull = (mean - cavity_mean) / cavity_variance
     gap = guess - mean

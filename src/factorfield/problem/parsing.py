@@ -1,6 +1,7 @@
 """Text to SymPy without running it: Python's grammar reads the text, a whitelist passes the tree, nothing is evaluated.
 
-Allowed: names, numbers, + - * / **, parentheses, the functions of FUNCTIONS with one argument, and one `=`.
+Allowed: names, numbers, + - * / **, parentheses, the functions of FUNCTIONS with one argument, and one `=`; in
+conditions also comparisons (< <= > >=) joined by `and`, `or`, `not`.
 Length, depth, numbers and exponents are bounded, so that a hostile text costs milliseconds.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,25 +36,42 @@ LARGEST_NUMBER = 1e100
 _PLAIN = (ast.BinOp, ast.UnaryOp, ast.Load, ast.UAdd, ast.USub, ast.Pow, ast.Add, ast.Sub, ast.Mult, ast.Div)
 _ARRAY_NAMES = {"atan": "arctan"}  # where NumPy's are other than ours
 _BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+COMPARISONS = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
+_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")  # not that of <= >= == !=
 
 
 def parse_sides(text: str) -> list[ast.expr]:
     """The whitelisted syntax trees of `expression` (one) or `left = right` (two)."""
+    _check_text(text, "an equation", "'u_t + b*u_x = 0'")
+    sides = _EQUALS.split(text)
+    if len(sides) > 2:
+        raise expected("at most one '='", text, "'u_t = nu*u_xx'")
+    trees = [_syntax_tree(side, text, "'u_t + b*u_x'") for side in sides]
+    for tree in trees:
+        _check_nodes(tree)
+    return trees
+
+
+def parse_condition(text: str) -> ast.expr:
+    """The whitelisted syntax tree of comparisons joined by and, or, not: `x**2 + y**2 < 1 and not y > 0.5`."""
+    _check_text(text, "a condition", "'x**2 + y**2 < 1'")
+    tree = _syntax_tree(text, text, "'x**2 + y**2 < 1'")
+    check_condition(tree)
+    return tree
+
+
+def _check_text(text: str, what: str, example: str) -> None:
     if not isinstance(text, str):
-        raise expected("an equation as text", text, "'u_t + b*u_x = 0'")
+        raise expected(f"{what} as text", text, example)
     if len(text) > LONGEST_TEXT:
         raise ProblemError(
-            f"expected an equation of at most {LONGEST_TEXT} characters, received {len(text)}; "
+            f"expected {what} of at most {LONGEST_TEXT} characters, received {len(text)}; "
             "try naming long parts as parameters"
         )
     if not text.isascii():
         raise expected("plain ASCII text", text.encode("ascii", "replace").decode(), "spelling Greek letters out")
     if _nesting(text) > DEEPEST:
         raise ProblemError(f"expected at most {DEEPEST} nested parentheses, received {_nesting(text)}; try splitting")
-    sides = text.split("=")
-    if len(sides) > 2:
-        raise expected("at most one '='", text, "'u_t = nu*u_xx'")
-    return [_parse_expression(side, text) for side in sides]
 
 
 def _nesting(text: str) -> int:
@@ -63,18 +82,16 @@ def _nesting(text: str) -> int:
     return deepest
 
 
-def _parse_expression(side: str, text: str) -> ast.expr:
+def _syntax_tree(side: str, text: str, example: str) -> ast.expr:
+    """Python's tree of one expression, of bounded depth; what stands in it is not yet checked."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(side.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         reason = getattr(problem, "msg", None) or "it is not an expression"
-        raise expected(
-            "an expression such as 'u_t + b*u_x'", f"{shortened(text)!r} ({reason})", "checking it"
-        ) from None
+        raise expected(f"an expression such as {example}", f"{shortened(text)!r} ({reason})", "checking it") from None
     _check_depth(tree)
-    _check_nodes(tree)
     return tree
 
 
@@ -102,8 +119,27 @@ def _check_nodes(tree: ast.expr) -> None:
             )
 
 
+def check_condition(tree: ast.expr) -> None:
+    """Comparisons of plain expressions, chained or joined by and, or, not; nothing else."""
+    if isinstance(tree, ast.BoolOp):
+        for part in tree.values:
+            check_condition(part)
+    elif isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        check_condition(tree.operand)
+    elif isinstance(tree, ast.Compare):
+        if not all(type(op) in COMPARISONS for op in tree.ops):
+            raise expected("comparisons by <, <=, > or >=", "another one", "'x < 0.5', or 'x > 0.4 and x < 0.6'")
+        for side in (tree.left, *tree.comparators):
+            _check_nodes(side)
+    else:
+        raise expected("comparisons joined by and, or, not", _describe(tree), "'x**2 + y**2 < 1 and x > 0'")
+
+
 def _remedy(node: ast.AST) -> str:
-    remedies = {ast.BitXor: "u**2", ast.Attribute: "the name without the dot, such as sin(x) or pi"}
+    remedies = {
+        ast.BitXor: "u**2", ast.Attribute: "the name without the dot, such as sin(x) or pi",
+        ast.Compare: "removing it, or ff.Region for where an equation holds",
+    }  # fmt: skip
     return remedies.get(type(node), "removing it")
 
 
@@ -115,6 +151,12 @@ def _describe(node: ast.AST) -> str:
         ast.Compare: "a comparison",
         ast.BitXor: "'^' (powers are written **)",
         ast.keyword: "a keyword argument",
+        ast.Name: "a name alone",
+        ast.Constant: "a number alone",
+        ast.BinOp: "a number without a comparison",
+        ast.BitAnd: "'&' (written and)",
+        ast.BitOr: "'|' (written or)",
+        ast.Call: "a function's value without a comparison",
     }
     return words.get(type(node), f"{type(node).__name__.lower()}")
 
@@ -160,6 +202,22 @@ def evaluate(sides: list[ast.expr], values: Mapping[str, Any]) -> Array:
     with np.errstate(all="ignore"):
         numbers = [np.asarray(_number(side, values), float) for side in sides]
         return numbers[0] - numbers[1] if len(numbers) == 2 else numbers[0]
+
+
+def holds(condition: ast.expr, values: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Where a condition is true; nowhere where it has no real value."""
+    if isinstance(condition, ast.BoolOp):
+        join = np.logical_and if isinstance(condition.op, ast.And) else np.logical_or
+        return np.asarray(join.reduce(np.broadcast_arrays(*(holds(part, values) for part in condition.values))))
+    if isinstance(condition, ast.UnaryOp):
+        return ~holds(condition.operand, values)
+    assert isinstance(condition, ast.Compare)
+    sides = [evaluate([side], values) for side in (condition.left, *condition.comparators)]
+    found = np.ones((), bool)
+    with np.errstate(invalid="ignore"):
+        for comparison, left, right in zip(condition.ops, sides, sides[1:], strict=False):
+            found = found & COMPARISONS[type(comparison)](left, right)
+    return np.asarray(found)
 
 
 def _number(node: ast.expr, values: Mapping[str, Any]) -> Any:

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import AdviceWarning, expected
+from factorfield.problem.clock import checked_unit
 from factorfield.problem.coefficients import DEFAULT_LENGTH, Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
-from factorfield.problem.consistency import check_contradictions, check_counts
+from factorfield.problem.consistency import check_contradictions, check_counts, check_repeats
 from factorfield.problem.domain import TIME, Axis, Domain
 from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, operations_in, parse_sides
@@ -101,13 +102,16 @@ class Problem:
             constants={n: value for n, value in self.parameters.items() if n not in unknown},
             typical_parameters={n: v.mean if isinstance(v, Unknown) else v for n, v in self.parameters.items()},
         )
-        observed = [_observed_field(c, self.domain) for c in self.conditions if isinstance(c, Observations)]
         check_counts_of(self.equations, self.conditions)
         texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
-        known = [*self.parameters, *self.domain.names]
-        self._set(fields=tuple(find_fields(texts, self.domain.names, known, [f for f in observed if f])))
+        axes = self.domain.names
+        known = [*self.parameters, *axes]
+        fields = find_fields(texts, axes, known, ())
+        self._set(conditions=tuple(c.on(axes, fields) if isinstance(c, Observations) else c for c in self.conditions))
+        observed = [_observed_field(c, self.domain) for c in self.conditions if isinstance(c, Observations)]
+        self._set(fields=tuple(find_fields(texts, axes, known, [f for f in observed if f])))
         given = checked_units(units or {}, self.names)
-        self._set(units={**units_of_truth(truth, self.domain.names, self.fields), **given})
+        self._set(units={**units_of_truth(truth, axes, self.fields), **self._counted(given), **given})
         names: Counter[str] = Counter()
         conditioned = (self._condition_statement(condition, names) for condition in self.conditions)
         self._set(statements=(*self._equation_statements(), *conditioned))
@@ -117,6 +121,14 @@ class Problem:
         used = {name for names in named for name in (*names, *(n.partition("_")[0] for n in names))}
         for unused in sorted(set(self.parameters) - used):
             warnings.warn(f"parameter {unused!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+
+    def _counted(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Units of axes whose numbers were timestamps: those of the problem, where it names them."""
+        counted = [c.units for c in self.conditions if isinstance(c, Observations)]
+        found: dict[str, str] = {}
+        for axis, unit in (item for units in counted for item in units.items()):
+            found[axis] = checked_unit(axis, unit, given.get(axis, found.get(axis)))
+        return found
 
     def _set(self, **attributes: object) -> None:
         for name, value in attributes.items():
@@ -226,6 +238,8 @@ class Problem:
         if len(target) == 0:
             raise expected(f"at least one value of {column}", "none", "leaving the condition out")
         self.domain.check_inside(arrays, name)
+        if condition.units:
+            check_repeats(arrays, name)
         sigma = _checked_sigma(condition.sigma, len(target), name)
         noise = checked_noise(condition.noise, target, sigma, name)
         stencil = average(condition.average, arrays, self.domain, name) if condition.average else ()
@@ -311,9 +325,10 @@ def _observed_field(condition: Observations, domain: Domain) -> str | None:
     """The column that carries the values: a field's name, or None when `of` and `value` say it."""
     missing = [axis for axis in domain.names if axis not in condition.columns]
     if missing:
-        raise expected(
-            f"a coordinate for every axis of {', '.join(domain.names)}", f"none for {missing[0]}", f"{missing[0]}=0.0"
-        )
+        axis, there = missing[0], ", ".join(condition.there)
+        attempt = f"{axis}=... with the name of its column ({there})" if there else f"{axis}=values"
+        attempt += f", or {axis}=0.0 if all were measured there"
+        raise expected(f"a coordinate for every axis of {', '.join(domain.names)}", f"none for {missing[0]}", attempt)
     others = [name for name in condition.columns if name not in domain]
     if len(others) != 1:
         raise expected("exactly one column of values besides the axes", ", ".join(others) or "none", "u=values")

@@ -6,10 +6,10 @@ A `Relation` is lhs - rhs in jets such as u, u_t, u_xx. What it says about the w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,6 +175,19 @@ def _advice(name: str, fields: Sequence[str], axes: Sequence[str], parameters: S
     return f"{nearest(name, options)}, or parameters={{{name!r}: 1.0}} (or ff.Unknown, ff.Table) if it is a coefficient"
 
 
+@lru_cache(maxsize=4096)
+def _function(bound: sympy.Expr) -> tuple[list[str], Callable[..., Any] | None]:
+    """The names in an expression, and the function of them that it is; None where it has no value. Made once: models
+    of one problem with more and fewer modes ask for the same ones."""
+    import sympy
+
+    names = sorted(str(s) for s in bound.free_symbols)
+    if bound.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.AccumBounds):
+        return names, None
+    symbols = [sympy.Symbol(n, real=True) for n in names]
+    return names, sympy.lambdify(symbols, bound, modules=["scipy", "numpy"], dummify=True)
+
+
 def evaluate_coefficient(
     coefficient: sympy.Expr, parameters: Mapping[str, float | Table], coordinates: Mapping[str, Array]
 ) -> float | Array:
@@ -185,13 +198,9 @@ def evaluate_coefficient(
     """
     import sympy
 
-    bound = sympy.sympify(coefficient)
-    names = sorted(str(s) for s in bound.free_symbols)
-    if bound.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.AccumBounds):
+    names, function = _function(sympy.sympify(coefficient))
+    if function is None:
         return float("nan")
-    function = sympy.lambdify(
-        [sympy.Symbol(n, real=True) for n in names], bound, modules=["scipy", "numpy"], dummify=True
-    )
     given = {name: parameters[name] for name in names if name in parameters}
     numbers = {name: np.float64(value) for name, value in given.items() if not isinstance(value, Table)}
     known = located(coordinates, [name for name in names if name not in numbers], parameters) | numbers

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import AdviceWarning, expected, nearest, shortened, shown_path
+from factorfield.errors import expected, nearest, shortened, shown_path
+from factorfield.problem.clock import EXAMPLE, Clock, is_stamp
 from factorfield.problem.hdf5 import check_numbers, is_variable, opened
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.float64]
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".dat")
@@ -27,41 +30,45 @@ CHECKED_EVERY = 1 << 16  # rows after which their number is compared with the li
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # what people write where nothing was measured
 
 
-def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> dict[str, Array]:
-    """Equally long columns by name, all of them if no names are given; rows without a value are left out."""
+Clocks = Mapping[str, Clock]  # by the name of the column with the timestamps
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None, clocks: Clocks) -> dict[str, Array]:
+    """Columns by name, all of them if no names are given; NaN where nothing was measured."""
+    source, ending = _known(path)
+    if ending in CSV_ENDINGS:
+        return _read_csv(source, names, clocks)
+    if ending in NETCDF_ENDINGS:
+        return _read_netcdf(source, names, clocks)
+    for name in clocks:
+        raise expected(f"timestamps {name!r} in a CSV or NetCDF file", source.name, "numbers in one unit")
+    return _read_hdf5(source, names)
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """What a file calls its columns."""
+    source, ending = _known(path)
+    if ending in CSV_ENDINGS:
+        with open(source, encoding="utf-8-sig", errors="replace") as file:
+            return _header(_lines(file, source), source)[1]
+    with opened(source, *READABLE) as (_, _, datasets):
+        own = ending in NETCDF_ENDINGS
+        return [name for name, item in datasets.items() if not own or ("/" not in name and is_variable(item))]
+
+
+def _known(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The path and its ending, of a file that can be read."""
     source = Path(path)
     if not source.is_file():
         raise expected("an existing data file", shown_path(source), "checking the path")
-    return _without_gaps(_read(source, names), source)
-
-
-def _read(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
     ending = source.suffix.lower()
-    if ending in CSV_ENDINGS:
-        return _read_csv(source, names)
-    if ending in NETCDF_ENDINGS:
-        return _read_netcdf(source, names)
-    if ending in HDF5_ENDINGS:
-        return _read_hdf5(source, names)
+    if ending in (*CSV_ENDINGS, *NETCDF_ENDINGS, *HDF5_ENDINGS):
+        return source, ending
     known = ", ".join((*CSV_ENDINGS, *NETCDF_ENDINGS, *HDF5_ENDINGS))
-    raise expected(f"a file ending in one of {known}", source.name, "saving it as .csv")
-
-
-def _without_gaps(columns: dict[str, Array], source: Path) -> dict[str, Array]:
-    """Only the rows that have a value in every column; one note says how many had none."""
-    lengths = {len(column) for column in columns.values()}
-    gaps = [name for name, column in columns.items() if np.isnan(column).any()]
-    if not gaps or len(lengths) != 1:  # columns of different lengths are refused where they meet
-        return columns
-    whole = ~np.any([np.isnan(columns[name]) for name in gaps], axis=0)
-    where = f"in column {', '.join(gaps)}"
-    if not whole.any():
-        raise expected(f"at least one row of {source.name} with a value {where}", "none", "another column")
-    count = len(whole) - int(whole.sum())
-    has, was = ("has", "was") if count == 1 else ("have", "were")
-    note = f"{count} of {len(whole)} rows of {source.name} {has} no value {where} and {was} left out"
-    warnings.warn(note, AdviceWarning, stacklevel=3)
-    return {name: column[whole] for name, column in columns.items()}
+    attempt = "saving it as .csv"
+    if ending.startswith((".xls", ".ods", ".parquet")):
+        attempt += ", or ff.Observations(frame) with the DataFrame that pandas reads"
+    raise expected(f"a file ending in one of {known}", source.name, attempt)
 
 
 def _check_names(names: Sequence[str] | None, known: Sequence[str], kind: str, source: Path) -> None:
@@ -71,37 +78,43 @@ def _check_names(names: Sequence[str] | None, known: Sequence[str], kind: str, s
             raise expected(f"a {kind} {name!r} in {source.name}", ", ".join(known) or "none", attempt)
 
 
-def _read_csv(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
+def _read_csv(source: Path, names: Sequence[str] | None, clocks: Clocks) -> dict[str, Array]:
     """A header line with names, then numbers; separated by comma, semicolon, tab or blanks. NaN where nothing is.
 
     Read line by line, and only the columns asked for are kept: five million rows fit into little memory.
     """
     with open(source, encoding="utf-8-sig", errors="replace") as file:
         lines = _lines(file, source)
-        line, first = next(lines, (0, ""))
-        if not line:
-            raise expected("a header line and at least one line of numbers", f"none in {source.name}", "x,t,u")
-        separator = next((s for s in (",", ";", "\t") if s in first), None)
-        header = [name.strip() for name in _cells(first, separator, line, source)]
-        if len(set(header)) != len(header) or any(_number(name) is not None for name in header):
-            raise expected("a header line with different names", shortened(first), "x,t,u as the first line")
+        separator, header = _header(lines, source)
         _check_names(names, header, "column", source)
         found = {name: array("d") for name in names or header}
-        wanted = [(name, header.index(name), column) for name, column in found.items()]
+        wanted = [(name, header.index(name), column, clocks.get(name)) for name, column in found.items()]
         for line, text in lines:
             cells = _cells(text, separator, line, source)
             if len(cells) != len(header):
                 doubled = separator == "," and len(cells) == 2 * len(header)
                 attempt = "decimal points in place of decimal commas" if doubled else "filling the gap"
+                attempt = "a # before the lines above the header" if len(header) == 1 else attempt
                 raise expected(f"{len(header)} values in line {line} of {source.name}", f"{len(cells)}", attempt)
-            for name, place, column in wanted:
-                value = _number(cells[place])
-                column.append(_missing(cells[place], f"line {line}, column {name}", source) if value is None else value)
+            for name, place, column, clock in wanted:
+                column.append(_entry(cells[place], clock, f"line {line}, column {name} of {source.name}"))
             if line % CHECKED_EVERY == 0:
                 _check_rows(len(wanted[0][2]), list(found), source)
     if not wanted[0][2]:
         raise expected("a header line and at least one line of numbers", f"one line in {source.name}", "x,t,u")
     return {name: np.frombuffer(column) for name, column in found.items()}
+
+
+def _header(lines: Iterator[tuple[int, str]], source: Path) -> tuple[str | None, list[str]]:
+    """What separates columns, and their names."""
+    line, first = next(lines, (0, ""))
+    if not line:
+        raise expected("a header line and at least one line of numbers", f"none in {source.name}", "x,t,u")
+    separator = next((s for s in (",", ";", "\t") if s in first), None)
+    header = [name.strip() for name in _cells(first, separator, line, source)]
+    if len(set(header)) != len(header) or any(_number(name) is not None for name in header):
+        raise expected("a header line with different names", shortened(first), "x,t,u as the first line")
+    return separator, header
 
 
 def _lines(file: TextIO, source: Path) -> Iterator[tuple[int, str]]:
@@ -145,19 +158,24 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _missing(text: str, where: str, source: Path) -> float:
-    """NaN for what people write where nothing was measured; refused otherwise."""
+def _entry(text: str, clock: Clock | None, where: str) -> float:
+    """A number or a timestamp; NaN for what people write where nothing was measured; refused otherwise."""
+    value = _number(text) if clock is None else None
+    if value is not None:
+        return value
     entry = text.strip()
     if entry.lower() in MISSING:
         return math.nan
+    if clock is not None:
+        return clock.number(entry, where)
     decimal = entry.replace(",", ".", 1)
     if _number(decimal) is not None:
-        attempt = f"{decimal}, and so in the whole file"
-        raise expected(f"a decimal point in {where} of {source.name}", repr(entry), attempt)
-    raise expected(f"a number in {where} of {source.name}", repr(shortened(text, 30)), "dropping that line")
+        raise expected(f"a decimal point in {where}", repr(entry), f"{decimal}, and so in the whole file")
+    attempt = f"t = {EXAMPLE} for timestamps" if is_stamp(entry) else "dropping that line"
+    raise expected(f"a number in {where}", repr(shortened(text, 30)), attempt)
 
 
-def _read_netcdf(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
+def _read_netcdf(source: Path, names: Sequence[str] | None, clocks: Clocks) -> dict[str, Array]:
     """Variables and coordinates, broadcast against each other and flattened."""
     import xarray as xr
 
@@ -173,8 +191,20 @@ def _read_netcdf(source: Path, names: Sequence[str] | None) -> dict[str, Array]:
         ) as lazy:
             sizes = {str(dim): size for name in wanted for dim, size in lazy[name].sizes.items()}
             _check_rows(math.prod(sizes.values()), wanted, source)
-            arrays = xr.broadcast(*[lazy[name].load() for name in wanted])
+            loaded = {name: lazy[name].load() for name in wanted}
+            loaded |= {name: _since(loaded[name], clock, source) for name, clock in clocks.items()}
+            arrays = xr.broadcast(*loaded.values())
             return {name: np.asarray(a.values, float).ravel() for name, a in zip(wanted, arrays, strict=True)}
+
+
+def _since(stamps: xr.DataArray, clock: Clock, source: Path) -> xr.DataArray:
+    """Times that say their own unit and origin, "hours since 2024-05-01", in those asked for."""
+    import pandas as pd
+    import xarray as xr
+
+    decoded = xr.decode_cf(xr.Dataset({"stamps": stamps.variable}))["stamps"]
+    numbers = clock.numbers(pd.Series(decoded.values.ravel()), f"variable {clock.column} of {source.name}")
+    return xr.DataArray(numbers.reshape(decoded.shape), dims=stamps.dims)
 
 
 def _read_hdf5(source: Path, names: Sequence[str] | None) -> dict[str, Array]:

@@ -223,11 +223,11 @@ def density(coefficient: Unknown, at: Array) -> Array:
     return np.where(inside, values, 0.0)
 
 
-def beliefs(solution: Solution) -> dict[str, tuple[Unknown, Unknown, tuple[float, float]]]:
-    """For every unknown coefficient: prior, posterior (by its moments) and the 90 % interval."""
+def beliefs(solution: Solution, level: float = 0.9) -> dict[str, tuple[Unknown, Unknown, tuple[float, float]]]:
+    """For every unknown coefficient: prior, posterior (by its moments) and its interval."""
     found = {}
     for name, prior in solution.problem.unknowns.items():
-        values = solution.parameters[name]
+        values = solution.posterior.parameters(level)[name]
         after = Unknown(values["mean"], max(values["std"], 1e-300), prior.positive)
         found[name] = (prior, after, (float(values["interval"][0]), float(values["interval"][1])))
     return found

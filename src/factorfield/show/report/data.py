@@ -6,6 +6,7 @@ import base64
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from factorfield.problem.domain import TIME
 from factorfield.show.formula import plain
@@ -17,11 +18,12 @@ MOST_FRAMES = {2: 101, 3: 41}
 MOST_POINTS = 3000
 
 
-def page_data(solution: Solution, shown: View) -> dict[str, object]:
-    """Everything the page's script reads."""
+def page_data(solution: Solution, shown: View, level: float = 0.9) -> dict[str, object]:
+    """Everything the page's script reads; `band` is how many std its intervals reach."""
     return {
+        "band": float(special.ndtri(0.5 + 0.5 * level)),
         "field": field_data(solution, thinned(shown)),
-        "coefficients": coefficient_data(solution),
+        "coefficients": coefficient_data(solution, level),
         "calibration": calibration_data(calibration(shown)),
     }
 
@@ -52,6 +54,8 @@ def field_data(solution: Solution, shown: View) -> dict[str, object]:
         "mean": [packed(values) for values in shown.mean],
         "std": [packed(values) for values in shown.std],
         "truth": None if shown.truth is None else [packed(values) for values in shown.truth],
+        # subtracted here: in single precision small errors would be rounding only
+        "errors": None if shown.truth is None else [packed(values) for values in shown.mean - shown.truth],
         "data": [
             {"field": data.field, "points": {name: packed(x[::thin]) for name, x in data.points.items()},
              "values": packed(data.values[::thin])}
@@ -61,13 +65,16 @@ def field_data(solution: Solution, shown: View) -> dict[str, object]:
 
 
 def packed(values: ArrayLike) -> str:
-    """Single precision, little-endian, base64: a quarter of the text that digits would take."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+    """Single precision, little-endian, base64: a quarter of the text that digits would take; what is too large for it
+    is infinite, and drawn as missing."""
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(values, dtype="<f4")
+    return base64.b64encode(single.tobytes()).decode("ascii")
 
 
-def coefficient_data(solution: Solution) -> list[dict[str, object]]:
+def coefficient_data(solution: Solution, level: float = 0.9) -> list[dict[str, object]]:
     entries: list[dict[str, object]] = []
-    for name, (prior, after, interval) in beliefs(solution).items():
+    for name, (prior, after, interval) in beliefs(solution, level).items():
         x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
         x = x[x > 0.0] if prior.positive else x
         entries.append(

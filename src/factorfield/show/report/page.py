@@ -72,19 +72,19 @@ def check_page(path: str | os.PathLike[str]) -> Path:
     return check_writable(target)
 
 
-def write(solution: Solution, path: str | os.PathLike[str]) -> Path:
-    """Write the report; the file appears complete or not at all."""
+def write(solution: Solution, path: str | os.PathLike[str], level: float = 0.9) -> Path:
+    """Write the report, its intervals of this level; the file appears complete or not at all."""
     target = check_page(path)
-    text = page(solution)
+    text = page(solution, level)
     with complete(target) as part:
         part.write_text(text, encoding="utf-8")
     return target
 
 
-def page(solution: Solution) -> str:
+def page(solution: Solution, level: float = 0.9) -> str:
     """The report as HTML text."""
     shown = view(solution)
-    numbers, stated = page_data(solution, shown), conditions(solution)
+    numbers, stated = page_data(solution, shown, level), conditions(solution)
     here = files("factorfield.show.report")
     style, script = (Markup(here.joinpath(name).read_text("utf-8")) for name in ("report.css", "report.js"))
     return templates().get_template("page.html").render(
@@ -94,7 +94,7 @@ def page(solution: Solution) -> str:
         status=solution.status, headline=STATUS[solution.status],
         warnings=[*unexplained(stated, solution.advice or ()), *(solution.warnings or ())],
         meanings=_meanings(solution.problem), conditions=stated, spread=_spread(shown),
-        coefficients=_coefficients(solution), calibration=calibration(shown),
+        coefficients=_coefficients(solution, level), level=f"{100.0 * level:g} %", calibration=calibration(shown),
         settings=_settings(solution), work=_work(solution),
     )  # fmt: skip
 
@@ -166,12 +166,12 @@ class Coefficient:
     unit: str
 
 
-def _coefficients(solution: Solution) -> list[Coefficient]:
+def _coefficients(solution: Solution, level: float) -> list[Coefficient]:
     unknowns, units = solution.problem.unknowns, solution.problem.units
     priors = {name: f"{prior.mean:g} ± {prior.std:g}" for name, prior in unknowns.items()}
     return [
         Coefficient(name, after["mean"], after["std"], after["interval"], priors[name], units.get(name, ""))
-        for name, after in solution.parameters.items()
+        for name, after in solution.posterior.parameters(level).items()
     ]
 
 

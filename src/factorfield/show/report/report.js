@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const page = JSON.parse(document.getElementById("numbers").textContent);
-  const BLUE = "#0072B2", ORANGE = "#D55E00", BLACK = "#222", GREY = "#777", BAND = 1.645, MANY = 50;
+  const BLUE = "#0072B2", ORANGE = "#D55E00", BLACK = "#222", GREY = "#777", BAND = page.band, MANY = 50;
   const MAPS = { // anchors at equal steps: viridis, cividis, red-blue
     mean: "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725",
     std: "00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838",
@@ -46,15 +46,17 @@
   const widest = (marks) => DIGIT * Math.max(1, ...marks.map(([, said]) => said.length));
 
   // -- a frame with axes; everything is drawn in the element's own pixels, so that text never shrinks
-  function frame(element, xs, ys, labels, ratio, right) {
+  // lines and maps over time take the width; a map of the plane (square: the scales of its axes are equal) is taller
+  function frame(element, xs, ys, labels, ratio, right, square) {
     let [x0, x1] = xs, [y0, y1] = ys;
     if (!(x1 > x0)) { x0 -= 0.5; x1 += 0.5; }
     if (!(y1 > y0)) { const reach = Math.abs(y0) || 1; y0 -= 0.05 * reach; y1 += 0.05 * reach; }
     const width = Math.max(260, Math.floor(element.clientWidth || 600)), top = 22, bottom = 42;
-    const tall = (left) => Math.round(Math.min((width - left - (right || 20)) * ratio, 380));
+    const most = square ? Math.max(380, 0.6 * width) : 380;
+    const tall = (left) => Math.round(Math.min((width - left - (right || 20)) * ratio, most));
     const up = ticks(y0, y1, tall(60) / 40), left = 34 + widest(up.marks); // the label stands beyond the numbers
     const room = width - left - (right || 20), high = tall(left); // half a number stands beyond the end
-    const inner = right ? Math.min(room, high / ratio) : room;
+    const inner = square ? Math.min(room, high / ratio) : room;
     const across = ticks(x0, x1, inner / 65);
     const X = (v) => left + ((v - x0) / (x1 - x0)) * inner, Y = (v) => top + high - ((v - y0) / (y1 - y0)) * high;
     const parts = [];
@@ -119,7 +121,8 @@
     const ratio = spec.square ? (ys[1] - ys[0]) / (xs[1] - xs[0]) : 0.72;
     const [low, high] = spec.limits, most = 6;
     const scale = high > low ? ticks(low, high, most) : { marks: [[low, short(low)]], factor: "" };
-    const f = frame(element, xs, ys, spec.labels, Math.min(ratio, 1.2), 34 + Math.max(widest(scale.marks), 34));
+    const right = 34 + Math.max(widest(scale.marks), 34); // room for the bar of colours
+    const f = frame(element, xs, ys, spec.labels, Math.min(ratio, 1.2), right, spec.square);
     const picture = painted(spec.x.length, spec.y.length, spec.value, spec.kind, spec.limits);
     let body = `<image x="${f.left}" y="${f.top}" width="${f.inner}" height="${f.high}" preserveAspectRatio="none" ` +
       `href="${picture}"/>`;
@@ -146,7 +149,8 @@
   const field = page.field, axes = field.axes, time = axes.find((a) => a.name === "t");
   const space = axes.filter((a) => a.name !== "t");
   const frames = time && space.length ? time.values.length : 1;
-  const mean = field.mean.map(unpacked), std = field.std.map(unpacked), truth = field.truth && field.truth.map(unpacked);
+  const mean = field.mean.map(unpacked), std = field.std.map(unpacked);
+  const truth = field.truth && field.truth.map(unpacked), errors = field.errors && field.errors.map(unpacked);
   const data = field.data.map((d) => ({ field: d.field, values: unpacked(d.values),
     points: Object.fromEntries(Object.entries(d.points).map(([k, v]) => [k, unpacked(v)])) }));
   const size = mean[0].length / frames; // positions per frame
@@ -191,7 +195,7 @@
     }
     body += curve(f, x, m, BLUE);
     if (truth) body += curve(f, x, part(truth[n], k), BLACK, true);
-    f.finish(body, `${field.names[n]} along ${axis.name} with 90 % interval`);
+    f.finish(body, `${field.names[n]} along ${axis.name} with its interval`);
   }
   function spreads(element, n) { // the std along the only axis
     const axis = axes[0], f = frame(element, extent(axis.values), top(std[n]), [axisLabel(axis), labelled("std", field.units[n])], 0.32);
@@ -200,8 +204,8 @@
   function mapped(n, kind) { // values of a map and the limits of its colours, the same at all times
     if (kind === "mean") return [mean[n], extent(mean[n])];
     if (kind === "std") return [std[n], top(std[n])];
-    const error = mean[n].map((v, i) => v - truth[n][i]), most = Math.max(...extent(error).map(Math.abs)) || 1;
-    return [error, [-most, most]];
+    const most = Math.max(...extent(errors[n]).map(Math.abs)) || 1;
+    return [errors[n], [-most, most]];
   }
   function overview(element, n, kind, k) { // over time and space
     const [values, limits] = mapped(n, kind);

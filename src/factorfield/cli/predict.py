@@ -1,0 +1,103 @@
+"""`factorfield predict`: numbers of a stored solution at any places, as CSV."""
+
+# no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from factorfield.cli.files import Run
+from factorfield.cli.output import Level, checked_level
+from factorfield.errors import expected
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from factorfield.problem.domain import Domain
+
+MOST_PLACES = 5_000_000
+EXAMPLE = "--grid x=0:100:11 t=48:60:13"
+
+
+def predict(  # noqa: PLR0913
+    run: Run,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[AXIS=PLACES]...", help="Further axes of --grid.", show_default=False)
+    ] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AXIS=PLACES", help="lower:upper:count, or numbers with commas; one for each axis."),
+    ] = None,
+    at: Annotated[Path | None, typer.Option(help="A CSV file of points: a column per axis.")] = None,
+    of: Annotated[str, typer.Option(help="Another quantity than the field, such as u_x or k*u_x.")] = "",
+    noise: Annotated[bool, typer.Option("--noise", help="Of a new measurement: with its noise.")] = False,
+    level: Level = 0.9,
+    csv: Annotated[Path | None, typer.Option(help="The file to write; without it, to stdout.")] = None,
+) -> None:
+    """Mean, std and interval of a stored solution at places of your choice: one row per place."""
+    from factorfield.files.atomic import complete
+    from factorfield.files.problem_file import check_no_input
+    from factorfield.files.results import check_writable
+    from factorfield.solution import load
+
+    checked_level(level)
+    if csv is not None:
+        check_no_input(check_writable(csv), [path.resolve() for path in (run, at) if path is not None])
+    solution = load(run)
+    axes = _places([*(grid or ()), *(more or ())], at, solution.problem.domain)
+    ends = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
+    found = solution.posterior.predict(axes, of or None, noise, at is not None, ends)
+    table = rows(found)
+    if csv is None:
+        table.to_csv(sys.stdout, index=False, float_format="%.8g", lineterminator="\n")
+        return
+    with complete(csv) as part:
+        table.to_csv(part, index=False, float_format="%.8g", lineterminator="\n")
+    typer.echo(f"{len(table)} rows written to {csv}")
+
+
+def rows(found: "xr.Dataset") -> "pd.DataFrame":
+    """A prediction with two quantiles as a table: coordinates, mean, std, lower, upper."""
+    names = [str(name) for name in ("field", *(n for n in found.coords if n not in ("field", "quantile")))]
+    ends = {name: found["quantiles"].isel(quantile=at, drop=True) for at, name in enumerate(("lower", "upper"))}
+    table = found[["mean", "std"]].assign(ends).to_dataframe().reset_index()
+    return table[[name for name in names if name in table] + ["mean", "std", "lower", "upper"]]
+
+
+def _places(grid: list[str], at: Path | None, domain: "Domain") -> "dict[str, NDArray[np.float64]]":
+    from factorfield.problem.tables import column_names, read_columns
+
+    if (at is None) == (not grid):
+        raise expected("either --grid or --at", "both" if grid else "neither", f"{EXAMPLE}, or --at points.csv")
+    if at is not None:
+        there = column_names(at)
+        return read_columns(at, [name for name in domain.names if name in there] or list(domain.names), {})
+    axes = dict(_axis(text) for text in grid)
+    count = 1
+    for x in axes.values():
+        count *= len(x)
+    if count > MOST_PLACES:
+        raise expected(f"at most {MOST_PLACES} places", str(count), "fewer along some axis")
+    return axes
+
+
+def _axis(text: str) -> "tuple[str, NDArray[np.float64]]":
+    import numpy as np
+
+    name, sign, value = text.partition("=")
+    parts = value.split(":")
+    try:
+        if not sign or len(parts) not in (1, 3):
+            raise ValueError
+        if len(parts) == 3:
+            lower, upper, count = float(parts[0]), float(parts[1]), int(parts[2])
+            if not 1 <= count <= MOST_PLACES:
+                raise ValueError
+            return name, np.linspace(lower, upper, count)
+        return name, np.array([float(part) for part in value.split(",")])
+    except ValueError:
+        raise expected("places as axis=lower:upper:count", text, EXAMPLE) from None
