@@ -81,8 +81,7 @@ def local_model(problem: ff.Problem, cells: int, degree: int) -> TreeModel:
 
 
 def posterior_of(model: TreeModel, found: Found) -> BoxesPosterior:
-    nothing = np.zeros(model.size)
-    return BoxesPosterior(model.problem, model.representation, model.noise, found.weights, nothing, found.tree)
+    return BoxesPosterior(model.problem, model.representation, model.noise, found.weights, found.tree)
 
 
 def error_of(model: TreeModel, weights: Any, exact: Callable[..., Any], points: int = 101) -> float:

@@ -45,6 +45,13 @@ class Status(str):
         return status
 
 
+def unresolved(error: float, tolerance: float, resolution: str, more: str) -> Status:
+    """The status of an answer whose numerical error is larger than asked: `resolution` in words, and what to add."""
+    size = f"{error:.1g}" if np.isfinite(error) else "unknown (too few to compare)"
+    text = f"the numerical error on {resolution} is {size} of the field, {tolerance:g} was asked"
+    return Status("unresolved", f"{text}; it is part of the std. Try more {more}, or a larger tolerance")
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """What every method returns.
@@ -99,7 +106,10 @@ class Solution:
 
     @property
     def parameters(self) -> dict[str, Estimate]:
-        """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %)."""
+        """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %).
+
+        Other levels: solution.posterior.parameters(0.95).
+        """
         return self.posterior.parameters()
 
     def predict(
@@ -109,15 +119,17 @@ class Solution:
         noise: bool = False,
         points: bool = False,
         quantiles: Sequence[float] = (),
+        numerical: bool = True,
         **axes: ArrayLike,
     ) -> xr.Dataset:
         """Mean and std on the tensor grid of the given axes: solution.predict(x=..., t=...).
 
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
-        observation noise to std, quantiles=[0.05, 0.95] adds quantiles.
+        observation noise to std, quantiles=[0.05, 0.95] adds quantiles, numerical=False leaves what the representation
+        misses out of std.
         """
         with threads.suited_to(self.posterior.representation.size):
-            return self.posterior.predict(axes, of, noise, points, quantiles)
+            return self.posterior.predict(axes, of, noise, points, quantiles, numerical)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         """Joint draws of the field on the tensor grid of the given axes."""

@@ -102,8 +102,7 @@ def _solve_one(
 
 def _or_local(item: Problem | Model, solution: Solution) -> Solution:
     """The solution, or the one on local features where those of one block lost details and these do not."""
-    lost = solution.status == "unresolved" or any(advice.kind == "modes" for advice in solution.advice or ())
-    if isinstance(item, Model) or solution.settings.get("method") != "joint" or not lost:
+    if isinstance(item, Model) or solution.settings.get("method") != "joint" or solution.status != "unresolved":
         return solution
     local = _solve_one(item, methods.get("tree"), {}, None)
     return local if local.status == "converged" else solution

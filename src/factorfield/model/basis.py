@@ -4,7 +4,7 @@ A 1-D family is any class with `size`, `spec()` and `__call__(x, order)` returni
 order-th derivatives in physical units; the map from the axis to the family's own variable is inside the family.
 
 Features over the whole axis are ordered from coarse to fine: what the last ones carry tells whether there are enough
-(`last_modes`). Local ones are in splines.py.
+(`last_modes`). Local ones are in splines.py and graded.py.
 `check_orders`, `last_modes` and the quadrature weights in windowed.py assume more: polynomials on intervals, waves on
 periodic axes. Along time in windows the family can only be `Departure`, whose first weights are the state.
 """
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from factorfield.model.graded import GradedSpline
 from factorfield.model.splines import Spline
 from factorfield.problem.domain import Axis, Orders, Periodic, Points
 
@@ -161,6 +162,7 @@ def family_for(axis: Axis, resolution: int) -> Family:
 def family_from_spec(spec: Mapping[str, Any]) -> Family:
     families: dict[str, Callable[..., Family]] = {
         "fourier": Fourier, "chebyshev": Chebyshev, "departure": Departure, "spline": Spline,
+        "graded spline": GradedSpline.from_spec,
     }  # fmt: skip
     arguments = {key: value for key, value in spec.items() if key != "family"}
     return families[spec["family"]](**arguments)
@@ -208,6 +210,15 @@ class Tensor:
     def raw(self, weights: Array) -> Array:
         """Coordinates in the Kronecker features of vectors (first axis) given in the rotated ones."""
         return weights if self.rotation is None else self.rotation @ weights
+
+    @property
+    def constant(self) -> Array:
+        """The plain weights of the function 1: splines add up to it, of other families it is the first feature."""
+        weights = np.ones(1)
+        for family in self.families.values():
+            splines = isinstance(family, Spline | GradedSpline)
+            weights = np.kron(weights, np.ones(family.size) if splines else np.eye(1, family.size)[0])
+        return weights
 
     def rotated(self, rotation: Array) -> Tensor:
         return Tensor(self.families, rotation)

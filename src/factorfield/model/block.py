@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from factorfield.errors import Advice, ProblemError
 from factorfield.model.activation import Activation, Identity
 from factorfield.model.basis import Tensor, family_for
 from factorfield.model.choices import (
+    HOLDS,
     Sigma,
     block_modes,
     block_prior,
@@ -25,9 +28,9 @@ from factorfield.model.face_errors import beside_errors, error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import BlockModel, check_memory
-from factorfield.model.representation import Representation, field_form
+from factorfield.model.representation import Representation, field_form, substitute
 from factorfield.model.sizes import sizes_of
-from factorfield.problem.domain import Interval, Points
+from factorfield.problem.domain import TIME, Interval, Points
 from factorfield.problem.problem import Problem
 from factorfield.problem.statement import Statement
 
@@ -68,6 +71,49 @@ def block_model(
     )  # fmt: skip
     check_collocation(model, {name: n for name, n in plan.points.items() if n < plan.features[name]})
     return model
+
+
+@wraps(block_model)
+def holding_model(problem: Problem, **options: Any) -> BlockModel:
+    """`block_model`, in which equations, starts and walls without a sigma of their own hold to rounding: what is left
+    of their errors is numerical, and estimated as that.
+
+    Where unknown coefficients bend the equation, its default sigma stays: a search needs room beside it.
+    """
+    model = block_model(problem, **options)
+    if not holds(model):
+        return model
+    pairs = zip(problem.statements, model.sigmas, strict=True)
+    return model.with_sigmas([
+        replace(sigma, value=HOLDS * sigma.value) if holds_by_default(statement, sigma) else sigma
+        for statement, sigma in pairs
+    ])
+
+
+def holds(model: BlockModel) -> bool:
+    """Can a solve follow equations that hold? Unknown coefficients must not bend them; polynomials over a whole horizon
+    of time rarely can; and errors of walls that the features cannot follow need room."""
+    problem = model.problem
+    exact = TIME not in problem.domain and all(statement.error is None for statement in problem.statements)
+    return exact and (not (problem.unknowns or problem.functions) or is_linear_given_numbers(model))
+
+
+def held_names(model: BlockModel) -> set[str]:
+    """Statements without a sigma of their own that hold in a model."""
+    pairs = zip(model.problem.statements, model.sigmas, strict=True)
+    return {s.name for s, sigma in pairs if holds_by_default(s, sigma)} if holds(model) else set()
+
+
+def holds_by_default(statement: Statement, sigma: Sigma) -> bool:
+    """Is it an equation, a start or a wall without a sigma of its own?"""
+    return sigma.origin == "default" and statement.kind != "observation"
+
+
+def is_linear_given_numbers(model: BlockModel) -> bool:
+    """Are its factors linear in all weights but the unknown numbers?"""
+    numbers = model.problem.unknowns
+    forms = {name: form for name, form in model.representation.forms.items() if name not in numbers}
+    return all(substitute(group.statement.relation, forms).is_linear for group in model.groups)
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,6 +67,7 @@ LABEL_NOISE = 0.01  # default sigma of a measurement, in units of the field's sc
 FACE_NOISE = 1e-4  # of an initial or boundary condition: they are meant to hold
 BESIDE_ERROR = 0.03  # of the sigma given to a start or a wall: how well the condition with its smooth error holds
 BLOCK_RESIDUAL = 1e-3  # of an equation in one block, in units of its largest term
+HOLDS = 1e-5  # times these, where a model can follow: an equation, start or wall without a sigma then holds
 WINDOW_RESIDUAL = 1e-5  # of an equation in windows: this share of the field's scale over the horizon
 WALL_NOISE = 1e-9  # of a wall in windows: it holds. Noise that is new at every instant would be no smooth field
 LEAST_RESIDUAL = 1e-12  # smallest sigma of an equation in windows, in units of its terms
@@ -74,6 +75,7 @@ FIRST_NOISE = 0.1  # where the search for the noise of labels begins, in units o
 # modes
 MOST_BLOCK_MODES = 16
 MOST_BLOCK_WEIGHTS = 1200  # of a block chosen automatically: a few seconds on a laptop
+MOST_SEARCHED_WEIGHTS = 500  # the same of a nonlinear one, which is solved a dozen times
 MOST_PRODUCTS = 400  # weights of a block for the sake of products with unknown functions
 MOST_WINDOW_MODES = 32
 MOST_COUPLED = 12  # where modes mix, a window costs the cube of their number
@@ -288,13 +290,21 @@ class Sigma:
 
     @property
     def typical(self) -> float:
-        return float(np.sqrt(np.mean(np.square(self.value))))
+        return _root_mean_square(self.value)
 
     @property
     def stated(self) -> float:
         """What was given or chosen; what a basis cannot follow is no part of it."""
         own = self.value if self.noise is None or self.origin == "estimated" else self.noise
-        return float(np.sqrt(np.mean(np.square(own))))
+        return _root_mean_square(own)
+
+
+def _root_mean_square(values: float | Array) -> float:
+    """Of numbers whose squares may be beyond all numbers."""
+    largest = float(np.max(np.abs(values)))
+    if not 0.0 < largest < np.inf:
+        return largest
+    return largest * float(np.sqrt(np.mean(np.square(values / largest))))
 
 
 def observation_noise(problem: Problem, sigmas: Sequence[Sigma]) -> dict[str, float]:
@@ -445,15 +455,18 @@ def block_modes(problem: Problem, given: Mapping[str, int]) -> tuple[dict[str, i
     return modes, (Advice("modes", text, TIME),)
 
 
-def affordable_modes(problem: Problem, wanted: Mapping[str, int], automatic: Sequence[str]) -> dict[str, int]:
+def affordable_modes(
+    problem: Problem, wanted: Mapping[str, int], automatic: Sequence[str], linear: bool = True
+) -> dict[str, int]:
     """As many of the wanted modes as keep the model small, taken from the longest of the automatic axes."""
-    modes = dict(wanted)
+    modes = {name: min(count, MOST_COUNTED) for name, count in wanted.items()}
+    most = MOST_BLOCK_WEIGHTS if linear else MOST_SEARCHED_WEIGHTS
 
     def weights() -> int:
         sizes = [family_for(problem.domain[name], n).size for name, n in modes.items()]
         return len(problem.fields) * int(np.prod(sizes, dtype=float))
 
-    while automatic and weights() > MOST_BLOCK_WEIGHTS and max(modes[name] for name in automatic) > MOST_BLOCK_MODES:
+    while automatic and weights() > most and max(modes[name] for name in automatic) > MOST_BLOCK_MODES:
         modes[max(automatic, key=modes.__getitem__)] -= 1
     return modes
 
@@ -608,7 +621,7 @@ def window_prior(
             family = latent.basis.families[TIME]
             assert isinstance(family, Departure)
             across = latent.basis.size // family.size
-            mean[latent.block.start] = sizes.offsets.get(name, 0.0)  # the first feature of every family is 1
+            mean[latent.block] = sizes.offsets.get(name, 0.0) * latent.basis.constant
             sd[latent.block.start : latent.block.start + across] = BROAD * reach
             if name in spectra and activation.name == "identity":
                 count = modes[problem.domain.space[0]]

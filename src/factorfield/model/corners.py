@@ -127,4 +127,6 @@ def _gap(
         for x in (wall.relation.expression.subs(replaced, simultaneous=True), *sizes)
     )
     size = max(float(np.max(lead)) for lead in leads)
+    if not 0.0 < size < np.inf:  # coefficients beyond all numbers: nothing can be said
+        return np.zeros(count), 1.0
     return np.broadcast_to(missed / size, (count,)), size

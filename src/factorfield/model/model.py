@@ -19,6 +19,7 @@ from factorfield.errors import Advice, ProblemError, expected
 from factorfield.messages.gaussian import LOG_TWO_PI, Belief, Diagonal
 from factorfield.model.choices import LABEL_NOISE, Sigma, observation_noise, shown
 from factorfield.model.factors import FactorGroup
+from factorfield.model.graded import GradedSpline
 from factorfield.model.representation import Representation, layout
 from factorfield.model.searched import Coordinate, StartSpectrum, number_coordinates
 from factorfield.model.spectrum import Tail
@@ -92,6 +93,7 @@ class BlockModel(Model):
     continuation: str | None = None  # a parameter that grows to its value in several passes
     follows_protocol: bool = False  # the paper's: points and weights that nothing settles are meant
     first_weights: Array | None = None  # where a search begins, instead of the prior mean
+    errors_before: tuple[float, ...] = ()  # numerical errors with fewer modes
     errors_at: Array | None = None  # where the response to errors of faces is linearised, instead of the prior mean
 
     @property
@@ -177,6 +179,7 @@ class Asked:
 
     degree: int | None = None
     edges: tuple[float, ...] | None = None
+    cells: bool = False  # is their number given?
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -196,6 +199,7 @@ class WindowModel(Model):
     edges: tuple[float, ...] | None = None
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
+    cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -218,6 +222,13 @@ class WindowModel(Model):
             sds = spectrum.deviations(name, latent.basis)
             std[latent.block.start : latent.block.start + len(sds)] = sds
         return Diagonal.from_moments(self.prior.mean, std**2)
+
+    @cached_property
+    def local(self) -> dict[str, GradedSpline]:
+        """The axes with local features, and the cells that these begin on."""
+        form = self.representation.forms[self.problem.fields[0]]
+        families = self.representation.latents[form.latents[0]].basis.families
+        return {axis: own for axis, own in families.items() if isinstance(own, GradedSpline)}
 
     @cached_property
     def layout(self) -> tuple[Indices, Indices]:

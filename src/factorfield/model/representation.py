@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from factorfield.errors import expected
 from factorfield.model.activation import ACTIVATIONS, Activation, Identity
-from factorfield.model.basis import Departure, Tensor, family_from_spec
+from factorfield.model.basis import Departure, Family, Tensor, family_from_spec
+from factorfield.model.graded import GradedSpline, transfer
 from factorfield.problem.domain import TIME, Orders
 from factorfield.problem.relation import Jet, Relation
 
@@ -108,14 +109,13 @@ def field_form(name: str, axes: tuple[str, ...], activation: Activation, readout
 
 
 def with_constants(representation: Representation, weights: Array, values: Mapping[str, float]) -> Array:
-    """The weights with each field of one unit exchanged for a constant; the first feature of every family is 1."""
+    """The weights with each field of one unit exchanged for a constant."""
     changed = weights.copy()
     for name, value in values.items():
         form = representation.forms[name]
         latent = representation.latents[form.latents[0]]
         if len(form.latents) == 1 and latent.basis.rotation is None:
-            changed[latent.block] = 0.0
-            changed[latent.block.start] = form.activation.inverse(value / form.readout[0])
+            changed[latent.block] = form.activation.inverse(value / form.readout[0]) * latent.basis.constant
     return changed
 
 
@@ -126,15 +126,20 @@ def coefficient_form(name: str, positive: bool) -> Form:
 # -- windows of time: the basis moved along, the state at the start, the map to the end
 
 
-def window_representation(template: Representation, lower: float, upper: float) -> Representation:
-    """The same representation with every time axis moved to another window."""
+def window_representation(
+    template: Representation, lower: float, upper: float, cells: GradedSpline | None = None
+) -> Representation:
+    """The same representation with every time axis moved to another window, and local features to other cells."""
+
+    def moved(family: Family) -> Family:
+        if isinstance(family, Departure):
+            return Departure(family.degree, lower, upper, family.states)
+        return cells if cells is not None and isinstance(family, GradedSpline) else family
+
     parts = []
     for name, form in template.forms.items():
         basis = template.latents[form.latents[0]].basis
-        families = {
-            axis: Departure(family.degree, lower, upper, family.states) if isinstance(family, Departure) else family
-            for axis, family in basis.families.items()
-        }
+        families = {axis: moved(family) for axis, family in basis.families.items()}
         parts.append((name, Tensor(families, basis.rotation), form))
     return Representation.build(parts)
 
@@ -173,8 +178,8 @@ def layout(representation: Representation) -> tuple[NDArray[np.int64], NDArray[n
     return np.array(state, int), inner
 
 
-def end_map(representation: Representation) -> Array:
-    """The state at the end of a window as a linear map of its weights."""
+def end_map(representation: Representation, onto: GradedSpline | None = None) -> Array:
+    """The state at the end of a window as a linear map of its weights; with cells that move, on those of the next."""
     state, _ = layout(representation)
     rows = np.zeros((len(state), representation.size))
     at = 0
@@ -185,11 +190,14 @@ def end_map(representation: Representation) -> Array:
             rows[at : at + basis.size, latent.block] = np.eye(basis.size)
             at += basis.size
             continue
-        across = basis.size // family.size
+        moved = np.eye(basis.size // family.size)
+        for own in basis.families.values():
+            if onto is not None and isinstance(own, GradedSpline) and own != onto:
+                moved = transfer(own, onto)
         for order in range(family.states):
             values = family([family.upper], order)[0]
-            rows[at : at + across, latent.block] = np.kron(values, np.eye(across))
-            at += across
+            rows[at : at + len(moved), latent.block] = np.kron(values, moved)
+            at += len(moved)
     return rows
 
 

@@ -66,7 +66,7 @@ def first_size(problem: Problem, offsets: dict[str, float]) -> float:
             start[block.start], free[block] = offsets.get(name, 0.0), True
     with np.errstate(all="ignore"):
         rows, targets = whitened_rows(_groups(problem, representation, counts), start)
-    left = targets - rows @ start
+        left = targets - rows @ start
     if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(left))):  # no linear part at constant fields
         return 0.0
     moved = np.zeros(len(start))

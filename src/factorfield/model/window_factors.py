@@ -12,8 +12,10 @@ from factorfield.model.basis import Tensor
 from factorfield.model.face_errors import error_basis, with_error, without_error
 from factorfield.model.factors import FactorGroup, build_group, chosen_group
 from factorfield.model.folding import MANY, folded
+from factorfield.model.graded import GradedSpline
 from factorfield.model.grid import grid_group
 from factorfield.model.model import WindowModel, is_standing
+from factorfield.model.moving import moved_to
 from factorfield.model.representation import (
     Representation,
     at_one_instant,
@@ -26,6 +28,7 @@ from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Key = tuple[float, GradedSpline | None, GradedSpline | None]  # a window's length, its cells and those of the next one
 
 
 class WindowFactors:
@@ -33,13 +36,36 @@ class WindowFactors:
 
     def __init__(self, model: WindowModel) -> None:
         self.model = model
-        self._standing: dict[tuple[int, float], FactorGroup] = {}
-        self._ends: dict[float, Array] = {}
+        self._standing: dict[tuple[int, Key], FactorGroup] = {}
+        self._ends: dict[Key, Array] = {}
+        self._moved: dict[GradedSpline, WindowModel] = {}
         self._lengths: dict[str, float] = {}
         self._errors: dict[str, Tensor] = {}
 
     def representation(self, lower: float, upper: float) -> Representation:
-        return window_representation(self.model.representation, lower, upper)
+        return window_representation(self.model.representation, lower, upper, self._cells(lower))
+
+    def _cells(self, lower: float, further: int = 0) -> GradedSpline | None:
+        """Of the window that begins at `lower`, or of a later one; None where cells do not move."""
+        if not self.model.cells:
+            return None
+        assert self.model.edges is not None
+        index = int(np.searchsorted(self.model.edges, lower, side="right")) - 1 + further
+        return self.model.cells[min(index, len(self.model.cells) - 1)]
+
+    def _here(self, lower: float) -> WindowModel:
+        """The model as the window that begins at `lower` reads it in space."""
+        cells = self._cells(lower)
+        if cells is None:
+            return self.model
+        if cells not in self._moved:
+            self._moved[cells] = moved_to(self.model, cells)
+        return self._moved[cells]
+
+    def key(self, lower: float, upper: float) -> Key:
+        """Windows with one key have the same equations and walls, if these do not depend on time, and the same way to
+        their end."""
+        return self.length(lower, upper), self._cells(lower), self._cells(lower, 1)
 
     def length(self, lower: float, upper: float) -> float:
         """A window's length: one number for windows that are equal up to rounding, which share a factorisation.
@@ -54,27 +80,28 @@ class WindowFactors:
 
     def end_map(self, lower: float, upper: float) -> Array:
         """The state at the window's end as a linear map of its weights."""
-        length = self.length(lower, upper)
-        if length not in self._ends:
-            self._ends[length] = end_map(self.representation(0.0, length))
-        return self._ends[length]
+        key = self.key(lower, upper)
+        if key not in self._ends:
+            self._ends[key] = end_map(window_representation(self.model.representation, 0.0, *key[:2]), key[2])
+        return self._ends[key]
 
     def standing(self, lower: float, upper: float) -> list[FactorGroup]:
         """Factors that every window has: equations and walls. Without explicit time they depend on its length only."""
         numbers = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
         if not self.model.traits.autonomous:
-            return [self._gridded(number, lower, upper) for number in numbers]
-        length = self.length(lower, upper)
+            return [self._gridded(number, lower, upper, self._here(lower)) for number in numbers]
+        key = self.key(lower, upper)
         for number in numbers:
-            if (number, length) not in self._standing:
-                self._standing[number, length] = self._gridded(number, 0.0, length)
-        return [self._standing[number, length] for number in numbers]
+            if (number, key) not in self._standing:
+                self._standing[number, key] = self._gridded(number, 0.0, key[0], self._here(lower))
+        return [self._standing[number, key] for number in numbers]
 
     def at_one_instant(self) -> list[FactorGroup]:
         """Equations and walls at the start of time, each time derivative read from a weight of its own."""
         start = np.array([self.model.problem.domain[TIME].lower])
         numbers = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
-        return [self._at_instants(number, at_one_instant(self.model.representation), start) for number in numbers]
+        model = self.model
+        return [self._at_instants(number, at_one_instant(model.representation), start, model) for number in numbers]
 
     def own(self, lower: float, upper: float, first: bool) -> list[FactorGroup]:
         """What distinguishes a window: measurements and instants that fall into it, and how it starts."""
@@ -85,7 +112,7 @@ class WindowFactors:
             if is_standing(statement) or not speaks_within(statement, lower, upper, first):
                 continue
             if statement.points is None:
-                groups.append(self._gridded(number, lower, upper))
+                groups.append(self._gridded(number, lower, upper, self._here(lower)))
                 continue
             t = statement.points[TIME]
             inside = np.flatnonzero((t <= upper) & ((t > lower) | first))
@@ -96,20 +123,22 @@ class WindowFactors:
                 groups += folded(statement, representation, inside, lower, sigma.value, self.model.constants)
         for statement in self.model.held_at_start if first else ():
             axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
-            where = problem.domain.tensor({**self.model.space.points, **axes})
+            where = problem.domain.tensor({**self._here(lower).space.points, **axes})
             sigma_there = 1.0 if statement.sigma is None else statement.sigma
             group = build_group(statement, representation, where, sigma_there, self.model.constants)
             groups.append(group if statement.error is None else with_error(group, representation))
         return groups
 
-    def _gridded(self, number: int, lower: float, upper: float) -> FactorGroup:
+    def _gridded(self, number: int, lower: float, upper: float, here: WindowModel) -> FactorGroup:
         """An equation or a face at collocation points."""
         instants = self.instants(self.model.problem.statements[number], lower, upper)
-        return self._at_instants(number, self.representation(lower, upper), instants)
+        return self._at_instants(number, window_representation(here.representation, lower, upper), instants, here)
 
-    def _at_instants(self, number: int, representation: Representation, instants: Array) -> FactorGroup:
-        problem, space, constants = self.model.problem, self.model.space, self.model.constants
-        statement, sigma = problem.statements[number], self.model.sigmas[number].value
+    def _at_instants(
+        self, number: int, representation: Representation, instants: Array, here: WindowModel
+    ) -> FactorGroup:
+        problem, space, constants = here.problem, here.space, here.constants
+        statement, sigma = problem.statements[number], here.sigmas[number].value
         axes = {TIME: instants, **space.points}
         axes |= {name: np.array([at]) for name, at in (statement.face or {}).items()}
         where = problem.domain.tensor(axes)

@@ -8,7 +8,8 @@ disagrees with a wall. The windows themselves are found while solving (methods/c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +17,9 @@ from scipy import linalg, special
 
 from factorfield.errors import Advice, expected
 from factorfield.model.activation import Activation, Identity
-from factorfield.model.basis import Departure, Family, Fourier, Tensor, family_for
+from factorfield.model.basis import Chebyshev, Departure, Family, Fourier, Tensor, family_for
 from factorfield.model.choices import (
+    Sizes,
     check_orders,
     checked_counts,
     shown,
@@ -29,6 +31,7 @@ from factorfield.model.corners import softened
 from factorfield.model.face_errors import error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
+from factorfield.model.graded import GradedSpline, first_cells
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
@@ -46,6 +49,8 @@ MOST_GROWTH = 100.0  # exponent of the fastest-growing wave from which a linear 
 MOST_WEIGHTS = 1600  # of a window where modes mix: a second or so per factorisation
 DEGREE_LEAST = 6
 WINDOWS = 20  # typically, for what all of them keep of the measurements
+POINTS_OF_NOISE = 42  # twice as many as the features that a smooth field is given on an interval
+DEGREE_LOCAL = 6  # over cells: a window costs the cube of it, and the fewer there are
 DEGREE_LINEAR, DEGREE_COUPLED = 20, 12  # waves that do not mix cost little: longer windows, fewer messages
 
 
@@ -53,6 +58,7 @@ def window_model(
     problem: Problem,
     *,
     modes: Mapping[str, int] | None = None,
+    cells: Mapping[str, int] | Literal["auto"] | None = None,
     degree: int | None = None,
     activation: Activation | None = None,
     windows: ArrayLike | None = None,
@@ -60,21 +66,33 @@ def window_model(
     """Modes in space and polynomials in time for windows linked by messages; what is None is chosen from the data.
 
     modes    per space axis: frequencies (periodic) or polynomial degrees (interval)
-    degree   of the polynomials in time within a window (20, or 12 where modes mix)
+    cells    along one space axis, instead of modes: quintic splines over so many cells that follow the field's
+             steepness; "auto": as many as it needs
+    degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells)
     windows  their edges, instead of error control
     """
     _check(problem, degree)
-    asked = Asked(degree, None if windows is None else _edges(problem, windows))
+    edges = None if windows is None else _edges(problem, windows)
     ansatz = activation or Identity()
     sizes = sizes_of(problem, ansatz)
-    scale, spectra = sizes.scale, spectra_of(problem, sizes.offsets)
-    given = checked_counts(modes, problem, "modes")
-    counts = window_modes(problem, given, spectra, scale)
+    if cells is not None:
+        local: dict[str, Family] = {**first_cells(problem, cells, modes)}
+        return with_families(problem, local, ansatz, sizes, {}, Asked(degree, edges, cells != "auto"), local)
+    given, spectra = checked_counts(modes, problem, "modes"), spectra_of(problem, sizes.offsets)
+    counts = window_modes(problem, given, spectra, sizes.scale)
     families = {name: family_for(problem.domain[name], n) for name, n in counts.items()}
-    numbers = held_numbers(problem, ansatz)
-    degree = degree or _degree(problem, families, ansatz, bool(numbers))
-    intervals = {name: n for name, n in counts.items() if isinstance(problem.domain[name], Interval)}
-    check_orders(problem.statements, {**intervals, TIME: degree})
+    return with_families(problem, families, ansatz, sizes, spectra, Asked(degree, edges), given)
+
+
+def with_families(
+    problem: Problem, families: Mapping[str, Family], ansatz: Activation, sizes: Sizes,
+    spectra: Mapping[str, Spectrum], asked: Asked, given: Collection[str],
+) -> WindowModel:  # fmt: skip
+    """The model over given features of each space axis; `given` are the axes whose features the user asked for."""
+    scale, numbers, counts = sizes.scale, held_numbers(problem, ansatz), _counts(families)
+    degree = asked.degree or _degree(problem, families, ansatz, bool(numbers))
+    bounded = {name: own.degree for name, own in families.items() if isinstance(own, Chebyshev | GradedSpline)}
+    check_orders(problem.statements, {**bounded, TIME: degree})
     representation = _representation(problem, families, counts, (degree, ansatz), numbers)
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     points = _points(problem, families, relations)
@@ -88,8 +106,8 @@ def window_model(
         sigmas, held, corners = softened(problem, sigmas, points, families)
     tails = tails_of(problem, spectra, counts, ansatz)
     settings = {
-        "model": "chain", "modes": counts, "degree": degree, "scale": scale, "offset": sizes.shown,
-        "activation": ansatz.name, "sigma": shown(problem, sigmas),
+        "model": "chain", "cells" if is_local(families) else "modes": counts, "degree": degree, "scale": scale,
+        "offset": sizes.shown, "activation": ansatz.name, "sigma": shown(problem, sigmas),
         "left_out": {name: float(np.sqrt(np.sum(tail.variance))) for name, tail in tails.items()},
     }  # fmt: skip
     model = WindowModel(
@@ -126,7 +144,25 @@ def _edges(problem: Problem, windows: ArrayLike) -> tuple[float, ...]:
     return tuple(float(edge) for edge in edges)
 
 
+def is_local(families: Mapping[str, Family]) -> bool:
+    return any(isinstance(family, GradedSpline) for family in families.values())
+
+
+def _counts(families: Mapping[str, Family]) -> dict[str, int]:
+    """Frequencies, polynomial degrees or cells of each axis."""
+    counts = {}
+    for name, own in families.items():
+        assert isinstance(own, Fourier | Chebyshev | GradedSpline)
+        if isinstance(own, Chebyshev):
+            counts[name] = own.degree
+        else:
+            counts[name] = own.modes if isinstance(own, Fourier) else own.cells
+    return counts
+
+
 def _degree(problem: Problem, families: Mapping[str, Family], activation: Activation, held: bool) -> int:
+    if is_local(families):
+        return DEGREE_LOCAL
     linear = all(statement.relation.is_linear for statement in problem.statements) and activation.name == "identity"
     linear = linear and not (problem.functions or (problem.unknowns and not held))
     if linear and all(isinstance(family, Fourier) for family in families.values()):
@@ -200,7 +236,11 @@ def _points(
     constant = all(relation.is_linear and not _varies(relation, problem) for relation in relations.values())
     points = {}
     for name in problem.domain.space:
-        size, axis = families[name].size, problem.domain[name]
+        family, axis = families[name], problem.domain[name]
+        if isinstance(family, GradedSpline):
+            points[name] = family.quadrature[0]
+            continue
+        size = family.size
         even = size + 1 if constant else int(1.5 * size) + 2
         points[name] = axis.collocation(even if isinstance(axis, Periodic) else 2 * size)
     return points
@@ -280,7 +320,7 @@ def _is_later(statement: Statement, start: float) -> bool:
 
 
 def _growing(
-    problem: Problem, given: Mapping[str, int], spectra: Mapping[str, Spectrum], traits: Traits
+    problem: Problem, given: Collection[str], spectra: Mapping[str, Spectrum], traits: Traits
 ) -> tuple[str, ...]:
     """Labels show the modes they need, unless modes mix; a formula does not."""
     grows = not traits.separable if spectra else traits.starts_by_formula
@@ -326,7 +366,10 @@ def projections(problem: Problem, families: Mapping[str, Family], points: Mappin
 
 def _along(problem: Problem, equation: Statement, axis: str, family: Family, points: Array) -> Array:
     features = family(points)
+    root = np.sqrt(_weights(problem.domain[axis], family, points))
     field = settled_field(problem, equation, axis)
+    if field is None and isinstance(family, GradedSpline):
+        return np.asarray(np.linalg.qr(root[:, None] * features)[0].T * root, float)
     if field is None:
         return np.asarray(np.linalg.qr(features)[0].T, float)
     walls = [s for s in problem.statements if _speaks(s, field, axis)]
@@ -334,15 +377,27 @@ def _along(problem: Problem, equation: Statement, axis: str, family: Family, poi
     rows = [_wall_row(problem, wall, field, axis, family) for wall in walls]
     held = [row for row in rows if row is not None]
     if len(held) < len(rows) or len(rows) > order:
-        kept = features.shape[1] - min(order, len(rows))
-        return np.asarray(np.linalg.qr(features[:, :kept])[0].T, float)
-    root = np.sqrt(_weights(problem.domain[axis], len(points)))
+        return np.asarray(np.linalg.qr(_lowest(features, family, walls[:order], axis))[0].T, float)
     vanishing = linalg.null_space(np.array([row / np.abs(row).max() for row in held]))
     return np.asarray(np.linalg.qr(root[:, None] * (features @ vanishing))[0].T * root, float)
 
 
-def _weights(axis: Axis, count: int) -> Array:
-    """Of an integral over the axis at its collocation points, on average one: Fejer's rule on intervals."""
+def _lowest(features: Array, family: Family, walls: Sequence[Statement], axis: str) -> Array:
+    """All features but as many as there are walls: the highest modes, of splines those nearest to the walls."""
+    if not isinstance(family, GradedSpline):
+        return features[:, : features.shape[1] - len(walls)]
+    lower = sum((wall.face or {})[axis] == family.breaks[0] for wall in walls)
+    return features[:, lower : features.shape[1] - (len(walls) - lower)]
+
+
+def _weights(axis: Axis, family: Family, points: Array) -> Array:
+    """Of an integral over the axis at its collocation points, on average one: Fejer's rule on intervals.
+
+    Over cells they add up to so many points as few modes would have, however many cells there are: the noise of an
+    equation does not depend on them."""
+    count = len(points)
+    if isinstance(family, GradedSpline):
+        return np.asarray(POINTS_OF_NOISE * family.quadrature[1] / axis.length, float)
     if not isinstance(axis, Interval):
         return np.ones(count)
     angle = np.pi * (np.arange(count) + 0.5) / count

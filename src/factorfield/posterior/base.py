@@ -6,7 +6,7 @@ Code outside this room asks a posterior for fields; how the belief about the wei
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
 import numpy as np
@@ -34,7 +34,7 @@ class Estimate(TypedDict):
 
     mean: float
     std: float
-    interval: tuple[float, float]  # holds it with 90 %
+    interval: tuple[float, float]  # holds it with 90 %, or another level that was asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,10 @@ class Posterior:
     """What every posterior answers; a subclass says how the belief about the weights is stored.
 
     `marker` is the array by which a file shows that it holds this kind of posterior (reading.py).
+
+    `numerical` is what the representation leaves out, a Gaussian of its own beside the belief: a root of the covariance
+    of the weights' errors, (weights, columns), one-dimensional where these are independent, with an axis of windows in
+    front where weights have it; None: not estimated. It is a part of every std, draw and interval.
     """
 
     marker: ClassVar[str]
@@ -49,6 +53,7 @@ class Posterior:
     problem: Problem
     representation: Representation
     noise: Mapping[str, float]  # of direct observations of each field: rms of their sigmas, for predict(noise=True)
+    numerical: Array | None = field(default=None, kw_only=True)
 
     @property
     def weight_mean(self) -> Array:
@@ -69,8 +74,13 @@ class Posterior:
         """The posterior whose `arrays()` these are."""
         raise NotImplementedError
 
-    def parameters(self) -> dict[str, Estimate]:
-        """Posterior of each unknown coefficient: mean, std and 90 % interval."""
+    @property
+    def exact(self) -> Self:
+        """The belief without the numerical error."""
+        return self if self.numerical is None else replace(self, numerical=None)
+
+    def parameters(self, level: float = 0.9) -> dict[str, Estimate]:
+        """Posterior of each unknown coefficient: mean, std and the interval that holds it with this probability."""
         raise NotImplementedError
 
     def correlation(self) -> xr.DataArray:
@@ -94,9 +104,11 @@ class Posterior:
         noise: bool = False,
         points: bool = False,
         quantiles: Sequence[float] = (),
+        numerical: bool = True,
     ) -> xr.Dataset:
         """Mean, std and quantiles of a field or any expression of it, on a tensor grid or at scattered points.
 
+        numerical=False leaves the numerical error out.
         noise=True is about another measurement of the field instead of the field: `self.noise`, the root mean square
         of the sigmas of all direct observations of that field, whatever condition they came in, is added to std.
         """
@@ -110,7 +122,8 @@ class Posterior:
         dims = ("point",) if points else tuple(grid)
         columns: dict[str, list[Array]] = {}
         for name, relation in zip(names, relations, strict=True):
-            mean, variance, bands = self._moments(relation, grid, points, levels)
+            with np.errstate(all="ignore"):  # what is beyond all numbers is infinite or NaN, and seen by who asked
+                mean, variance, bands = (self if numerical else self.exact)._moments(relation, grid, points, levels)
             if noise:
                 widened = np.sqrt(1.0 + self._noise(name) ** 2 / np.where(variance > 0.0, variance, np.inf))
                 variance = variance + self._noise(name) ** 2
@@ -140,7 +153,9 @@ class Posterior:
         grid, unused = self._coordinates(axes, False, [relation])
         flat = self._located(relation, self.problem.domain.tensor(grid))
         draws = []
-        for weights in self._weight_draws(count, np.random.default_rng(seed)):
+        rng = np.random.default_rng(seed)
+        for weights in self._weight_draws(count, rng):
+            weights = weights if self.numerical is None else weights + _drawn(self.numerical, rng)
             zeta = self._combine_means(relation, self._grid_means(self._atoms(relation), grid, weights), flat)
             draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
         found = xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
@@ -153,6 +168,8 @@ class Posterior:
         atoms = self._atoms(relation)
         flat = self._located(relation, grid if points else self.problem.domain.tensor(grid))
         means, covariance = self._atom_moments(atoms, grid, points)
+        if self.numerical is not None:
+            covariance = covariance + self._numerical_covariance(atoms, grid, points)
         reach = special.ndtri(levels)[:, None]
         if len(atoms) == 1 and relation.functionals[0].is_value:
             line = linearise(relation, means.T, covariance.transpose(2, 0, 1), self.problem.constants, flat)
@@ -173,7 +190,12 @@ class Posterior:
         """Means (atoms, n) and covariances (atoms, atoms, n) of derivatives of latents, n points of the grid."""
         raise NotImplementedError
 
+    def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
+        """What the numerical error adds to covariances (atoms, atoms, n)."""
+        raise NotImplementedError
+
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        """Of the belief alone: the numerical error is added by those who ask."""
         raise NotImplementedError
 
     # -- from weights to functionals
@@ -264,6 +286,11 @@ class Posterior:
         """Values over a latent's own axes, broadcast over the whole grid and flattened."""
         shape = [len(x) if name in latent.basis.axes else 1 for name, x in grid.items()]
         return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
+
+
+def _drawn(root: Array, rng: np.random.Generator) -> Array:
+    """One draw of errors with a covariance of this root."""
+    return root * rng.standard_normal(len(root)) if root.ndim == 1 else root @ rng.standard_normal(root.shape[-1])
 
 
 def shaped(arrays: Mapping[str, Array], name: str, *shape: int | None) -> Array:

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import expected
-from factorfield.messages.boxes import Box, BoxTree, Conditional
+from factorfield.messages.boxes import BoxTree
 from factorfield.model.basis import Tensor
 from factorfield.model.cells import NestedCells, nested_cells
 from factorfield.model.local import Places
 from factorfield.model.representation import Representation
 from factorfield.model.splines import Spline
-from factorfield.posterior.base import Atom, Estimate, Posterior
+from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
+from factorfield.posterior.box_arrays import arrays_of, tree_of
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
@@ -38,7 +39,6 @@ class BoxesPosterior(Posterior):
     """N(mean, W W') with W the tree's, and independent numerical errors of the weights."""
 
     mean: Array
-    numerical: Array
     tree: BoxTree
 
     marker = "box_kind"
@@ -52,7 +52,7 @@ class BoxesPosterior(Posterior):
         variance = np.zeros(len(self.mean))
         for index, covariance in self.tree.marginals(self._cells.leaves):
             variance[self.tree.boxes[index].front] = np.diagonal(covariance)
-        return np.sqrt(variance + self.numerical**2)
+        return np.sqrt(variance)
 
     @cached_property
     def _splines(self) -> dict[str, Spline]:
@@ -66,36 +66,28 @@ class BoxesPosterior(Posterior):
     # -- files
 
     def arrays(self) -> dict[str, Array]:
-        distinct: dict[int, int] = {}
-        kept: list[Conditional] = []
-        kinds = []
-        for conditional in self.tree.conditionals:
-            if conditional is not None and id(conditional) not in distinct:
-                distinct[id(conditional)] = len(kept)
-                kept.append(conditional)
-            kinds.append(-1 if conditional is None else distinct[id(conditional)])
-        boxes = self.tree.boxes
-        return {
-            "weight_means": self.mean, "weight_numerical": self.numerical, "box_kind": np.array(kinds),
-            "box_sizes": np.array([(len(box.eliminated), len(box.interface)) for box in boxes]),
-            "box_weights": np.concatenate([box.front for box in boxes]),
-            "box_roots": np.concatenate([c.root[np.triu_indices(len(c.root))] for c in kept]),
-            "box_slopes": np.concatenate([c.slope.ravel() for c in kept]),
-        }  # fmt: skip
+        return {"weight_means": self.mean, **arrays_of(self.tree)}
 
     @classmethod
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
-        nothing = BoxTree((), ())
-        empty = cls(problem, representation, noise, arrays["weight_means"], arrays["weight_numerical"], nothing)
-        tree = _tree(arrays, empty._cells.children)
-        return cls(problem, representation, noise, empty.mean, empty.numerical, tree)
+        mean = shaped(arrays, "weight_means", representation.size)
+        empty = cls(problem, representation, noise, mean, BoxTree((), ()))
+        empty._check_splines()
+        return cls(problem, representation, noise, mean, tree_of(arrays, representation, empty._splines))
+
+    def _check_splines(self) -> None:
+        """One spline along every axis, for all that is written in it."""
+        for latent in self.representation.latents.values():
+            for name, family in latent.basis.families.items():
+                if len(self._splines) < len(self.problem.domain) or family != self._splines[name]:
+                    raise expected(f"the same cells along {name} for all fields", family, "saving it again")
 
     # -- unknown numbers
 
-    def parameters(self) -> dict[str, Estimate]:
-        return self.numbers.parameters() if self.problem.unknowns else {}
+    def parameters(self, level: float = 0.9) -> dict[str, Estimate]:
+        return self.numbers.parameters(level) if self.problem.unknowns else {}
 
     def _coefficient_covariance(self) -> Array:
         return self.numbers._coefficient_covariance()
@@ -108,35 +100,44 @@ class BoxesPosterior(Posterior):
         columns = np.zeros((len(self.mean), len(at)))
         columns[at, np.arange(len(at))] = 1.0
         gathered = self.tree.gather(columns)
-        covariance = gathered.T @ gathered + np.diag(self.numerical[at] ** 2)
+        covariance = gathered.T @ gathered
         parts = [(name, Tensor({}), self.representation.forms[name]) for name in names]
         own = Representation.build(parts)
         root = linalg.cholesky(covariance, lower=True)
-        return GaussianPosterior(self.problem, own, self.noise, self.mean[at], root)
+        error = None if self.numerical is None else self.numerical[at]
+        return GaussianPosterior(self.problem, own, self.noise, self.mean[at], root, numerical=error)
 
     # -- fields
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         for _ in range(count):
-            noise, error = rng.standard_normal((2, len(self.mean)))
-            yield self.mean + self.tree.spread(noise) + self.numerical * error
+            yield self.mean + self.tree.spread(rng.standard_normal(len(self.mean)))
 
     def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
-        flat = grid if points else self.problem.domain.tensor(grid)
-        places = Places.at(flat, self._splines)
-        read = [self._row(atom, places) for atom in atoms]
+        places, read = self._read(atoms, grid, points)
         means = np.stack([np.einsum("nk,nk->n", values, self.mean[columns]) for columns, values in read])
         covariance = np.empty((len(atoms), len(atoms), means.shape[1]))
         if means.size <= FEW:
             self._gathered(read, covariance)
         else:
             self._from_leaves(read, places, covariance)
+        return means, covariance
+
+    def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
+        assert self.numerical is not None
+        _, read = self._read(atoms, grid, points)
+        covariance = np.zeros((len(atoms), len(atoms), len(read[0][1])))
         for a, (columns, values) in enumerate(read):
             for b in range(len(atoms)):
                 if atoms[a][0] == atoms[b][0]:
-                    error = values * read[b][1] * self.numerical[columns] ** 2
-                    covariance[a, b] += error.sum(axis=1)
-        return means, covariance
+                    covariance[a, b] = np.sum(values * read[b][1] * self.numerical[columns] ** 2, axis=1)
+        return covariance
+
+    def _read(
+        self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+    ) -> tuple[Places, list[tuple[Indices, Array]]]:
+        places = Places.at(grid if points else self.problem.domain.tensor(grid), self._splines)
+        return places, [self._row(atom, places) for atom in atoms]
 
     def _row(self, atom: Atom, places: Places) -> tuple[Indices, Array]:
         """Weight numbers and values of a derivative of a latent at places."""
@@ -175,27 +176,3 @@ class BoxesPosterior(Posterior):
                         between = known[i[:, :, None], j[:, None, :]]
                         found = np.einsum("ni,ni->n", left, np.matmul(between, right[:, :, None])[:, :, 0])
                         covariance[a, b, chosen] = covariance[b, a, chosen] = found
-
-
-def _tree(arrays: Mapping[str, Array], children: Sequence[tuple[int, ...]]) -> BoxTree:
-    """The tree whose arrays these are."""
-    sizes, kinds = arrays["box_sizes"].astype(np.int64), arrays["box_kind"].astype(np.int64)
-    weights = arrays["box_weights"].astype(np.int64)
-    ends = np.cumsum(sizes.sum(axis=1))
-    position = np.zeros(int(weights.max()) + 1, np.int64)
-    boxes: list[Box] = []
-    for (count, rest), end, below in zip(sizes, ends, children, strict=True):
-        front = weights[end - count - rest : end]
-        position[front] = np.arange(len(front))
-        parts = [boxes[child].interface for child in below] if below else [np.sort(front)]
-        boxes.append(Box(front[:count], front[count:], tuple(below), tuple(position[part] for part in parts)))
-    kept: list[Conditional] = []
-    at_root = at_slope = 0
-    for kind in range(int(kinds.max()) + 1):
-        count, rest = (int(n) for n in sizes[np.flatnonzero(kinds == kind)[0]])
-        root, half = np.zeros((count, count)), count * (count + 1) // 2
-        root[np.triu_indices(count)] = arrays["box_roots"][at_root : at_root + half]
-        slope = arrays["box_slopes"][at_slope : at_slope + count * rest].reshape(count, rest)
-        kept.append(Conditional(root, np.ascontiguousarray(slope)))
-        at_root, at_slope = at_root + half, at_slope + count * rest
-    return BoxTree(tuple(boxes), tuple(None if kind < 0 else kept[kind] for kind in kinds))

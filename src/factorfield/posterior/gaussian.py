@@ -7,7 +7,7 @@ On a tensor grid the covariance is contracted one axis at a time: the first axis
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -21,7 +21,6 @@ from factorfield.problem.problem import Problem
 Array = NDArray[np.float64]
 BLOCK_BYTES = 1 << 27  # of features or of products with the root that are held at once
 MANY_PAIRS = 400
-INTERVAL_90 = float(special.ndtri(0.95))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +57,13 @@ class GaussianPosterior(Posterior):
     def covariance(self) -> Array:
         return np.diag(self.root**2) if self.root.ndim == 1 else self.root @ self.root.T
 
-    def parameters(self) -> dict[str, Estimate]:
+    def parameters(self, level: float = 0.9) -> dict[str, Estimate]:
         result: dict[str, Estimate] = {}
-        std = self.weight_std
-        for name, unknown in self.problem.unknowns.items():
-            index = self.representation.latents[name].block.start
-            m, s = float(self.mean[index]), float(std[index])
-            ends = (m - INTERVAL_90 * s, m + INTERVAL_90 * s)
+        reach = float(special.ndtri(0.5 + 0.5 * level))
+        at, covariance = self._latent_numbers()
+        for place, (name, unknown) in enumerate(self.problem.unknowns.items()):
+            m, s = float(self.mean[at[place]]), float(np.sqrt(covariance[place, place]))
+            ends = (m - reach * s, m + reach * s)
             if unknown.positive:
                 ends = (float(np.exp(ends[0])), float(np.exp(ends[1])))
                 m, s = float(np.exp(m + 0.5 * s * s)), float(np.exp(m + 0.5 * s * s) * np.sqrt(np.expm1(s * s)))
@@ -73,12 +72,17 @@ class GaussianPosterior(Posterior):
 
     def _coefficient_covariance(self) -> Array:
         """Of the coefficients themselves: exact for Gaussian and log-normal ones."""
-        at = [self.representation.latents[name].block.start for name in self.problem.unknowns]
-        inner = self.covariance[np.ix_(at, at)] if self.root.ndim == 1 else self.root[at] @ self.root[at].T
+        at, inner = self._latent_numbers()
         positive = np.array([unknown.positive for unknown in self.problem.unknowns.values()], bool)
         mean = np.where(positive, np.exp(np.minimum(self.mean[at] + 0.5 * np.diagonal(inner), 700.0)), 1.0)
         both = positive[:, None] & positive
         return np.outer(mean, mean) * np.where(both, np.expm1(inner), inner)
+
+    def _latent_numbers(self) -> tuple[list[int], Array]:
+        """Where the unknown numbers are among the weights, and their covariance, numerical error included."""
+        at = [self.representation.latents[name].block.start for name in self.problem.unknowns]
+        roots = [root for root in (self.root, self.numerical) if root is not None]
+        return at, sum((_within(root, at) for root in roots), np.zeros((len(at), len(at))))
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         for _ in range(count):
@@ -89,6 +93,11 @@ class GaussianPosterior(Posterior):
         if points:
             return self._point_moments(atoms, grid)
         return self._grid_means(atoms, grid, self.mean), self._grid_covariance(atoms, grid)
+
+    def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
+        assert self.numerical is not None
+        error = replace(self, root=self.numerical, numerical=None)
+        return error._point_moments(atoms, grid)[1] if points else error._grid_covariance(atoms, grid)
 
     def _latent_root(self, latent: Latent) -> Array:
         """Root of the latent's raw weights, shape (raw size, r)."""
@@ -156,6 +165,11 @@ class GaussianPosterior(Posterior):
                     product = np.einsum("nr,nr->n", projected[a], projected[b])
                     covariance[a, b, chosen] = covariance[b, a, chosen] = product
         return means, covariance
+
+
+def _within(root: Array, at: Sequence[int]) -> Array:
+    """The covariance of some weights."""
+    return np.diag(root[at] ** 2) if root.ndim == 1 else root[at] @ root[at].T
 
 
 def contract_pairs(gram: Array, left: Sequence[Array], right: Sequence[Array]) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from factorfield import posterior
 from factorfield.errors import expected
 from factorfield.model.representation import Representation
-from factorfield.posterior.base import Posterior
+from factorfield.posterior.base import Posterior, shaped
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
+NUMERICAL = "weight_numerical"
 
 
 def posterior_from_arrays(
@@ -25,9 +27,24 @@ def posterior_from_arrays(
     known = kinds()
     for kind in known:
         if kind.marker in arrays:
-            return kind.from_arrays(problem, representation, noise, arrays)
+            found = kind.from_arrays(problem, representation, noise, arrays)
+            return replace(found, numerical=_numerical(arrays, found)) if NUMERICAL in arrays else found
     markers = ", ".join(kind.marker for kind in known)
     raise expected(f"a posterior with one of the arrays {markers}", ", ".join(arrays) or "none", "saving it again")
+
+
+def stored_arrays(found: Posterior) -> dict[str, Array]:
+    """What a file has to hold of a posterior, its numerical error included."""
+    error = {} if found.numerical is None else {NUMERICAL: found.numerical}
+    return {**found.arrays(), **error}
+
+
+def _numerical(arrays: Mapping[str, Array], found: Posterior) -> Array:
+    """The root of the numerical error: a number per weight or columns of them, in every window where there are any."""
+    size = found.representation.size
+    if "chain_edges" in arrays:
+        return shaped(arrays, NUMERICAL, len(arrays["chain_edges"]) - 1, size, None)
+    return shaped(arrays, NUMERICAL, *(size, None)[: 1 if "box_kind" in arrays else max(1, arrays[NUMERICAL].ndim)])
 
 
 def kinds() -> list[type[Posterior]]:

@@ -67,10 +67,11 @@ class SampledPosterior(Posterior):
         table = list(self._coefficient_draws().values())
         return np.atleast_2d(np.cov(table)) if len(self.draws) > 1 else np.full((len(table),) * 2, np.nan)
 
-    def parameters(self) -> dict[str, Estimate]:
+    def parameters(self, level: float = 0.9) -> dict[str, Estimate]:
         result: dict[str, Estimate] = {}
+        ends = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
         for name, values in self._coefficient_draws().items():
-            low, high = np.quantile(values, (0.05, 0.95)) if len(values) > 1 else (np.nan, np.nan)
+            low, high = np.quantile(values, ends) if len(values) > 1 else (np.nan, np.nan)
             spread = float(self.spread(values))
             result[name] = {"mean": float(values.mean()), "std": spread, "interval": (float(low), float(high))}
         return result

@@ -19,6 +19,7 @@ from factorfield.errors import expected
 from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.basis import Departure, Orders
+from factorfield.model.graded import GradedSpline
 from factorfield.model.representation import Representation, end_map, layout, window_representation
 from factorfield.model.spectrum import Tail
 from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
@@ -53,6 +54,7 @@ class ChainPosterior(Posterior):
     futures: Sequence[Message]
     tails: Mapping[str, Tail] = field(default_factory=dict)
     numbers: Numbers | None = None  # unknown numbers that are no weights of a window: the last of the representation
+    cells: tuple[GradedSpline, ...] = ()  # of each window, where they move
 
     marker = "chain_edges"
 
@@ -72,7 +74,8 @@ class ChainPosterior(Posterior):
         mean[order], root[order] = known.mean, known.root
         if self.numbers is not None:
             mean, root = self.numbers.extended(index, mean, root)
-        return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root)
+        error = None if self.numerical is None else self.numerical[index]
+        return GaussianPosterior(self.problem, self._moved(index), self.noise, mean, root, numerical=error)
 
     @cached_property
     def windowed(self) -> Representation:
@@ -80,7 +83,16 @@ class ChainPosterior(Posterior):
         return _without_numbers(self.representation, self.numbers)
 
     def _moved(self, index: int) -> Representation:
-        return window_representation(self.representation, self.edges[index], self.edges[index + 1])
+        cells = self.cells[index] if self.cells else None
+        return window_representation(self.representation, self.edges[index], self.edges[index + 1], cells)
+
+    def _ends(self) -> list[Array]:
+        """From each window's weights, state and inner ones, to the state at its end."""
+        order, found = np.concatenate(layout(self.windowed)), []
+        cells: list[GradedSpline | None] = [*self.cells, self.cells[-1]] if self.cells else [None] * len(self.edges)
+        for edges, (own, onto) in zip(pairwise(self.edges), pairwise(cells), strict=True):
+            found.append(end_map(window_representation(self.windowed, *edges, own), onto)[:, order])
+        return found
 
     def _add_interior(
         self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
@@ -151,8 +163,8 @@ class ChainPosterior(Posterior):
     def weight_std(self) -> Array:
         return self.window(0).weight_std
 
-    def parameters(self) -> dict[str, Estimate]:
-        return self.seen(len(self.links) - 1).parameters() if self.problem.unknowns else {}
+    def parameters(self, level: float = 0.9) -> dict[str, Estimate]:
+        return self.seen(len(self.links) - 1).parameters(level) if self.problem.unknowns else {}
 
     def _coefficient_covariance(self) -> Array:
         return self.seen(len(self.links) - 1)._coefficient_covariance()
@@ -180,14 +192,29 @@ class ChainPosterior(Posterior):
                 covariance[a, a] += added[:, None]
         return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
 
+    def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
+        assert self.numerical is not None
+        which = self._windows_of(np.asarray(grid[TIME]))
+        across = 1 if points else int(np.prod([len(x) for name, x in grid.items() if name != TIME], dtype=int))
+        covariance = np.empty((len(atoms), len(atoms), len(which), across))
+        for index in np.unique(which):
+            chosen = np.flatnonzero(which == index)
+            part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
+            nowhere, root = np.zeros(self.numerical.shape[1]), self.numerical[index]
+            error = GaussianPosterior(
+                self.problem, self._moved(int(index)), self.noise, nowhere, root[:, :0], numerical=root
+            )
+            own = error._numerical_covariance(atoms, part, points)
+            covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
+        return covariance.reshape(len(atoms), len(atoms), -1)
+
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
         width = len(self.starts[0].mean)
         beliefs = [smoothed(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
         given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
         order = np.concatenate(layout(self.windowed))
-        moved = [window_representation(self.windowed, *edges) for edges in pairwise(self.edges)]
-        ends = [end_map(each)[:, order] for each in moved]
+        ends = self._ends()
         for _ in range(count):
             path, state = np.empty((len(self.links), len(order))), None
             for index, (belief, link) in enumerate(zip(beliefs, self.links, strict=True)):
@@ -243,6 +270,8 @@ class ChainPosterior(Posterior):
             stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
             stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
             stored[f"chain_inside_directions_{i}"] = np.concatenate([part.directions.ravel() for part in parts])
+        if self.cells:
+            stored["chain_breaks"] = np.array([cells.breaks for cells in self.cells])
         for name, tail in self.tails.items():
             stored[f"tail_{name}"] = np.stack([tail.wave, tail.variance, tail.rate.real, tail.rate.imag])
         return stored if self.numbers is None else {**stored, **self.numbers.arrays()}
@@ -269,7 +298,7 @@ class ChainPosterior(Posterior):
             problem, representation, noise, arrays["chain_edges"],
             [Belief(m, r) for m, r in zip(arrays["chain_mean"], arrays["chain_root"], strict=True)],
             [links[int(kind)] for kind in arrays["chain_kind"]],
-            [_unpacked(rows, target) for rows, target in pairs], tails, numbers,
+            [_unpacked(rows, target) for rows, target in pairs], tails, numbers, _stored_cells(representation, arrays),
         )  # fmt: skip
 
 
@@ -280,6 +309,20 @@ def _without_numbers(representation: Representation, numbers: Numbers | None) ->
     kept = list(representation.forms.items())[: -len(numbers.mean)]
     bases = {unit: latent.basis for unit, latent in representation.latents.items()}
     return Representation.build([(name, bases[form.latents[0]], form) for name, form in kept])
+
+
+def _stored_cells(representation: Representation, arrays: Mapping[str, Array]) -> tuple[GradedSpline, ...]:
+    if "chain_breaks" not in arrays:
+        return ()
+    bases = [latent.basis for latent in representation.latents.values()]
+    first = next((own for basis in bases for own in basis.families.values() if isinstance(own, GradedSpline)), None)
+    if first is None:
+        raise expected("cells of a model that has them", "others", "saving it again")
+    breaks = shaped(arrays, "chain_breaks", len(arrays["chain_edges"]) - 1, len(first.breaks))
+    ends = np.all(breaks[:, [0, -1]] == [first.breaks[0], first.breaks[-1]])
+    if not ends or np.any(np.diff(breaks, axis=1) <= 0.0):
+        raise expected("cells one after the other", "breaks in disorder", "saving it again")
+    return tuple(replace(first, breaks=tuple(map(float, own))) for own in breaks)
 
 
 def _check_shapes(representation: Representation, arrays: Mapping[str, Array]) -> None:

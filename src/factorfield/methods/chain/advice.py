@@ -47,6 +47,8 @@ def advice_about(solver: WindowSolver, path: Path, posterior: ChainPosterior) ->
 
 def _unresolved(model: WindowModel, windows: int, mean: Callable[[int], Array]) -> Iterator[Advice]:
     """Modes that are too few for what the field became: a shock, a thin layer."""
+    if model.local:
+        return
     by_formula = model.traits.starts_by_formula
     if not by_formula and (model.traits.separable or not model.growing):
         return  # noise of labels reaches the last modes too, and what labels leave out the std knows

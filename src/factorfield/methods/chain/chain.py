@@ -25,6 +25,8 @@ from factorfield.errors import FAILED, Advice, expected
 from factorfield.messages.gaussian import Message
 from factorfield.methods import taken
 from factorfield.methods.chain.advice import advice_about
+from factorfield.methods.chain.fewer_cells import CellError, numerical_error
+from factorfield.methods.chain.following import followed, is_dear, on_cells_instead, starts_steep
 from factorfield.methods.chain.modes import grown
 from factorfield.methods.chain.passes import (
     Beliefs,
@@ -52,6 +54,7 @@ from factorfield.progress import Progress
 from factorfield.solution import Solution, Status
 
 Array = NDArray[np.float64]
+RESOLVED_BY_CELLS = 1e-5  # of the field: the numerical error that an answer over cells may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ class Search:
         representation = model.representation if numbers is None else with_numbers(model.representation, model.problem)
         return ChainPosterior(
             model.problem, representation, model.noise, np.array(path.edges), path.starts, path.links, path.futures,
-            model.tails, numbers,
+            model.tails, numbers, model.cells,
         )  # fmt: skip
 
     @property
@@ -138,13 +141,18 @@ class Chain:
             return self._solution(found, time.perf_counter() - begin, advice)
 
     def refine(self, model: Model, solution: Solution) -> WindowModel | None:
-        """The next model: more modes where the path ended for lack of them, else better noise levels; None: neither.
+        """The next model: more modes where the path ended for lack of them, or cells where those would be too many,
+        else better noise levels; None: neither.
 
         Noise rounds keep the windows found in the first round; more modes begin with new windows.
         """
         windows = taken(solution.model, WindowModel, self.name)
         posterior = solution.posterior
         assert isinstance(posterior, ChainPosterior)
+        if not windows.local and is_dear(windows, solution):
+            local = on_cells_instead(windows, self.iterations)
+            if local is not None:
+                return local
         is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
         sigmas = next_sigmas(windows, of_windows(windows, posterior)) if is_open else None
         if not (solution.unresolved or sigmas):
@@ -170,6 +178,10 @@ class Chain:
         """Filter and smooth; where that loses unknown coefficients, along their profile."""
         if model.coordinates:
             return self._on_marginal(model, progress)
+        if self.adapt and not model.local and starts_steep(model):
+            model = on_cells_instead(model, self.iterations) or model
+        if model.local and not model.cells:
+            model = followed(model, self.iterations, progress)
         solver = WindowSolver(model, self.iterations)
         if model.path and model.edges is not None:
             return self._smoothed(solver, filter_along(solver, model.edges, model.path), progress, model.path)
@@ -187,6 +199,9 @@ class Chain:
                 if failed or not is_lost(solver, climbed.path, climbed.status):
                     return climbed
         if found is None:
+            local = on_cells_instead(model, self.iterations) if self.adapt else None
+            if local is not None:
+                return self._search(local, progress)
             assert failed is not None
             raise failed
         return found
@@ -235,9 +250,29 @@ class Chain:
 
     # -- what comes back
 
+    def _error_of_cells(self, search: Search) -> CellError | None:
+        """By the same windows on fewer cells."""
+        if not search.model.cells:
+            return None
+        return numerical_error(search.model, search.path.centres, self.iterations)
+
+    @staticmethod
+    def _judged(status: Status, model: WindowModel, error: CellError | None) -> Status:
+        """The status beside the numerical error that cells leave."""
+        if not model.cells or status != "converged":
+            return status
+        if error is not None and error.relative <= RESOLVED_BY_CELLS:
+            return Status("converged", f"{status.help}; numerical error {error.relative:.1g} of the field")
+        size = "unknown: fewer cells to compare with do not solve it" if error is None else f"{error.relative:.1g}"
+        cells = next(iter(model.modes.values()))
+        text = f"the numerical error on {cells} cells is {size} of the field, {RESOLVED_BY_CELLS:g} was asked"
+        return Status("unresolved", f"{text}; where known it is part of the std. Try more cells=")
+
     def _solution(self, search: Search, seconds: float, advice: Sequence[Advice] = ()) -> Solution:
         model, path, solver = search.model, search.path, search.solver
-        posterior = search.posterior
+        posterior, error = search.posterior, self._error_of_cells(search)
+        if error is not None:
+            posterior = replace(posterior, numerical=error.root)
         settings: Mapping[str, object] = {
             **model.settings, "method": self.name, "tolerance": self.tolerance,
             "windows": [float(edge) for edge in path.edges], "factorisations": solver.factorisations,
@@ -247,6 +282,8 @@ class Chain:
         }  # fmt: skip
         if search.moves:
             trace["moved"] = list(search.moves)
+        if error is not None:
+            trace["numerical_error"] = error.relative
 
         def resume(problem: Problem) -> Solution:
             begin = time.perf_counter()
@@ -265,6 +302,7 @@ class Chain:
             trace["evaluations"], trace["searched"] = marginal.evaluations, latents(model.coordinates, marginal.mean)
         told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
-            posterior, search.status, trace, {"solve": seconds}, settings, model=model, resume=resume,
+            posterior, self._judged(search.status, model, error), trace, {"solve": seconds}, settings, model=model,
+            resume=resume,
             advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip

@@ -21,13 +21,14 @@ from factorfield.model.factors import FactorGroup, has_slopes, whitened_rows
 from factorfield.model.model import WindowModel, is_standing
 from factorfield.model.representation import with_constants
 from factorfield.model.semidiscrete import Semidiscrete, semidiscrete
-from factorfield.model.window_factors import WindowFactors
+from factorfield.model.window_factors import Key, WindowFactors
 from factorfield.problem.reference import constant_fields
 
 Array = NDArray[np.float64]
 ARRIVED = 1e-3  # nats: a step that gains less has arrived
 ROUNDING = 1e-9  # of the negative log density: what sums of squares of this size cannot tell
 SHORTEST_STEP = 1e-4
+MET = 0.1  # nats per factor: an equation that is met
 FEW = 0.5  # of a window's inner weights: more factors of its own are eliminated together with those that it shares
 
 
@@ -52,7 +53,7 @@ class WindowSolver:
         self.order = np.concatenate([self.state, self.inner])
         self.inner_std = model.prior.std[self.inner]
         self.iterations = self.factorisations = 0
-        self._by_length: dict[float, Segment] = {}
+        self._shared: dict[Key, Segment] = {}
 
     def solve(self, arrival: Belief, lower: float, upper: float, first: bool) -> Window:
         groups = self.factors.own(lower, upper, first)
@@ -111,16 +112,16 @@ class WindowSolver:
 
     def _shared_segment(self, lower: float, upper: float) -> Segment:
         """What windows of one length have in common: equations and walls, eliminated component by component."""
-        length = self.factors.length(lower, upper)
-        if length not in self._by_length:
+        key = self.factors.key(lower, upper)
+        if key not in self._shared:
             self.factorisations += 1
-            if self.in_space is None:
+            if self.model.cells or self.in_space is None:
                 rows, target = whitened_rows(self.factors.standing(lower, upper), np.zeros(len(self.order)))
                 end = self.factors.end_map(lower, upper)
-                self._by_length[length] = segment(rows, target, self.inner, self.state, self.inner_std, end)
+                self._shared[key] = segment(rows, target, self.inner, self.state, self.inner_std, end)
             else:
-                self._by_length[length] = self._by_components(self.in_space, length)
-        return self._by_length[length]
+                self._shared[key] = self._by_components(self.in_space, key[0])
+        return self._shared[key]
 
     def _by_components(self, in_space: Semidiscrete, length: float) -> Segment:
         place = np.empty(len(self.order), int)
@@ -140,6 +141,22 @@ class WindowSolver:
     @cached_property
     def in_space(self) -> Semidiscrete | None:
         return semidiscrete(self.model, self.factors)
+
+    # -- mean paths
+
+    def state_at_start(self, lower: float, upper: float) -> Array:
+        """Where the first window begins by what speaks of that alone."""
+        return self._begin(self.model.first_state(), self.factors.own(lower, upper, True), lower)[0][self.state]
+
+    def forward(self, state: Array, lower: float, upper: float) -> Array:
+        """The weights of the mean path from a state: equation and walls, and nothing else."""
+        weights, at_rest = np.zeros(len(self.order)), np.zeros(len(state))
+        weights[self.state] = state
+        groups = self.factors.standing(lower, upper)
+        weights, merit = self._onto_equation(groups, weights, at_rest)
+        if not merit < MET * sum(group.count for group in groups):
+            raise ProblemError(f"expected a window in which the equation is met, received none at t = {lower:g}")
+        return weights
 
     # -- Gauss-Newton
 

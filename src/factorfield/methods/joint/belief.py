@@ -27,6 +27,7 @@ Indices = NDArray[np.int64]
 ARRIVED = 1e-3  # nats: a step that gains less has arrived
 Gaussian = Dense | Message | LowRank  # one Gaussian over whitened weights, in the storage its factors ask for
 CACHED_ROWS = 512  # a block of rows should stay in cache between being formed and being multiplied
+FOLDED = 4  # times the weights: rows that one QR takes in, because every QR folds the weights' own triangle again
 SAMPLE = 128  # factors per group from which the effect of a refinement is estimated
 
 
@@ -209,7 +210,7 @@ def condition(
         belief.__dict__.update(cholesky=factor)  # the cached property, already at hand
         return belief, float(rcond)
     root = Message(np.eye(size), np.zeros(size))
-    for rows, target in whitened_blocks(model, lines, position, max(CACHED_ROWS, size)):
+    for rows, target in whitened_blocks(model, lines, position, max(CACHED_ROWS, FOLDED * size)):
         root = root * Message(rows, target)
     return root, math.inf
 

@@ -12,25 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.messages.gaussian import LOG_TWO_PI, Message
-from factorfield.methods.joint.belief import CACHED_ROWS, tangents, unwhitened, whitened_blocks
+from factorfield.methods.joint.belief import CACHED_ROWS, FOLDED, tangents, unwhitened, whitened_blocks
 from factorfield.methods.marginal import Marginal, axis_points, integrated, of_numbers
+from factorfield.model.block import is_linear_given_numbers
 from factorfield.model.model import BlockModel
-from factorfield.model.representation import substitute
 from factorfield.model.searched import latents, number_coordinates, position
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.progress import Progress
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+STEP = 0.3  # standard deviations, of differences of the log evidence
 
 
-def is_linear_given_numbers(model: BlockModel) -> bool:
+def is_searched(model: BlockModel) -> bool:
     """Has it unknown numbers, and are its factors linear in all other weights?"""
-    numbers = model.problem.unknowns
-    if not numbers or model.follows_protocol:
-        return False
-    forms = {name: form for name, form in model.representation.forms.items() if name not in numbers}
-    return all(substitute(group.statement.relation, forms).is_linear for group in model.groups)
+    return bool(model.problem.unknowns) and not model.follows_protocol and is_linear_given_numbers(model)
 
 
 def search_numbers(model: BlockModel, progress: Progress | None) -> tuple[Marginal, GaussianPosterior]:
@@ -53,6 +50,28 @@ def search_numbers(model: BlockModel, progress: Progress | None) -> tuple[Margin
         slopes.append((ahead.mean - behind.mean) / (2.0 * spread[index] * each.std))
     given = _given(model, latents(coordinates, found.mean))
     return found, _assembled(model, given, np.column_stack(slopes), *of_numbers(coordinates, found))
+
+
+def near_numbers(model: BlockModel, fine: BlockModel, found: Marginal) -> Array:
+    """The mean of all weights of a model, given the marginal of a finer one: the numbers move by one Newton step of the
+    difference of their log evidences."""
+    coordinates = number_coordinates(model.problem)
+
+    def slope(of: BlockModel) -> Array:
+        steps = STEP * np.diag(np.sqrt(np.diag(found.covariance)))
+        ends = [
+            [conditional_evidence(of, latents(coordinates, found.mean + sign * step)) for sign in (1.0, -1.0)]
+            for step in steps
+        ]
+        return np.array([(a - b) / (2.0 * step.sum()) for (a, b), step in zip(ends, steps, strict=True)])
+
+    place = found.mean + found.covariance @ (slope(model) - slope(fine))
+    numbers, whole = latents(coordinates, place), np.empty(model.size)
+    own = _others(model)
+    whole[own] = model.prior.mean[own] + model.prior.std[own] * _given(model, numbers).mean
+    for name, value in numbers.items():
+        whole[model.representation.latents[name].block.start] = value
+    return whole
 
 
 def conditional_evidence(model: BlockModel, numbers: dict[str, float]) -> float:
@@ -90,7 +109,7 @@ def _rows(model: BlockModel, numbers: dict[str, float]) -> Sequence[tuple[Array,
         place[at] = (value - model.prior.mean[at]) / model.prior.std[at]
     held = np.setdiff1d(np.arange(model.size), own)
     lines = tangents(model, unwhitened(model, place))
-    blocks = whitened_blocks(model, lines, place, max(CACHED_ROWS, model.size))
+    blocks = whitened_blocks(model, lines, place, max(CACHED_ROWS, FOLDED * model.size))
     return [(rows[:, own], target - rows[:, held] @ place[held]) for rows, target in blocks]
 
 

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from factorfield.methods.tree.search import search
+from factorfield.model.choices import natural_size
 from factorfield.model.splines import Spline
 from factorfield.model.tree import TreeModel, prolonged, with_cells
 
 Array = NDArray[np.float64]
 FEWEST = 2  # cells of a bounded axis that are worth comparing with
+GROSS = 0.1  # of its largest term: an equation that is missed by more is not met at all
+FELT = 1e-3  # of the field's size: a wall that is missed by more
 SLOWEST = 0.5  # what is left of an error when cells are halved, at most: beyond, nothing has been seen to converge
 
 
@@ -45,8 +48,24 @@ def numerical_error(model: TreeModel, weights: Array, iterations: int) -> Numeri
         sizes = _size(model, change), _size(wide, before)
         left = float(np.clip(sizes[0] / sizes[1] if sizes[1] else 0.0, 2.0 ** -(model.degree + 1), SLOWEST))
     error = left / (1.0 - left) * _smoothed(model, change)
+    error = error + missed(model, weights)
     about = _size(model, _values(model, weights - model.prior_mean))
     return NumericalError(_per_weight(model, error), _size(model, error) / about if about else 0.0)
+
+
+def missed(model: TreeModel, weights: Array) -> float:
+    """By how much of a field walls, or equations grossly, are missed that should hold: cells far wider than a layer
+    agree with wider ones, and all leave out the wall that the layer meets."""
+    off = 0.0
+    pairs = zip(model.problem.statements, model.sigmas, strict=True)
+    held = {s.name for s, sigma in pairs if sigma.origin == "default" and s.kind != "observation"}
+    for group in (group for group in model.groups if group.name in held):
+        statement = group.statement
+        missing = float(np.sqrt(np.mean((group.misfit(weights) * group.sigma) ** 2)))
+        share = missing / natural_size(statement.relation, model.problem, model.scale)
+        if share > (GROSS if statement.face is None else FELT):
+            off = max(off, share * model.scale)
+    return off
 
 
 def _values(model: TreeModel, weights: Array) -> Array:

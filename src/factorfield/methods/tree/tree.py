@@ -28,7 +28,7 @@ from factorfield.model.tree import TreeModel, prolonged, refined_cells, tree_mod
 from factorfield.posterior.boxes import BoxesPosterior
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
-from factorfield.solution import Solution, Status
+from factorfield.solution import Solution, Status, unresolved
 
 Array = NDArray[np.float64]
 HELPED = 0.9  # of the error that cells halved twice may leave: else rounding, or noise, is what is left
@@ -88,7 +88,7 @@ class Tree:
         timings = {"solve": solved - begin, "compare": time.perf_counter() - solved}
         belief = BoxTree(found.tree.boxes, found.tree.conditionals)
         posterior = BoxesPosterior(
-            model.problem, model.representation, model.noise, found.weights, error.std, belief
+            model.problem, model.representation, model.noise, found.weights, belief, numerical=error.std
         )  # fmt: skip
         trace = {
             "iterations": max(len(found.merits) - 1, 1), "negative_log_joint": list(found.merits),
@@ -119,9 +119,7 @@ class Tree:
             return Status("max-iterations", found.stalled)
         cells = " x ".join(str(count) for count in model.modes.values())
         if not error.relative <= self.tolerance:
-            size = f"{error.relative:.1g}" if np.isfinite(error.relative) else "unknown (too few cells to compare)"
-            text = f"the numerical error on {cells} cells is {size} of the field, {self.tolerance:g} was asked"
-            return Status("unresolved", f"{text}; it is part of the std. Try more cells, or a larger tolerance")
+            return unresolved(error.relative, self.tolerance, f"{cells} cells", "cells")
         exact = "linear and Gaussian: the posterior is exact" if model.is_linear else "the search has arrived"
         return Status("converged", f"{exact}; numerical error {error.relative:.1g} of the field on {cells} cells")
 

@@ -1,0 +1,117 @@
+"""What cells leave out: the same windows on fewer cells and with polynomials of one degree less in time tell, and on
+fewer still, how fast more of them help.
+
+Only means are compared, by a walk forward. The difference of two solutions gives the error its shape; beside it stands
+its derivative times the width of cells, which is large where the difference passes through zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from factorfield.errors import FAILED
+from factorfield.methods.chain.solver import WindowSolver
+from factorfield.model.basis import Departure
+from factorfield.model.graded import GradedSpline, transfer
+from factorfield.model.model import WindowModel
+from factorfield.model.moving import on_fewer_cells
+from factorfield.problem.domain import TIME
+
+Array = NDArray[np.float64]
+SLOWEST, FASTEST = 0.5, 0.02  # what is left of an error on half as many cells more, at most and at least
+INSTANTS = np.linspace(0.0, 1.0, 9)  # of a window, where fields are compared
+
+
+@dataclass(frozen=True, eq=False)
+class CellError:
+    """A root of the covariance of the weights' errors in every window, and its size relative to the fields."""
+
+    root: Array  # (windows, weights, columns)
+    relative: float
+
+
+def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: int) -> CellError | None:
+    """Of the mean path `weights`; None where it does not exist on fewer cells."""
+    fewer = on_fewer_cells(model)
+    try:
+        coarse = walked(fewer, iterations)
+    except FAILED:
+        return None
+    change = [own - _on(model, fewer, index, coarse[index]) for index, own in enumerate(weights)]
+    size, about = _size(model, change), _size(model, weights)
+    share = 1.0 / (1.0 / _rate(fewer, coarse, size, iterations) - 1.0)
+    beside = [_beside(model, index, own) for index, own in enumerate(change)]
+    ratio = size / max(_size(model, beside), 1e-300)
+    columns = [np.column_stack([share * own, share * ratio * other]) for own, other in zip(change, beside, strict=True)]
+    return CellError(np.stack(columns), share * size / max(about, 1e-300))
+
+
+def walked(model: WindowModel, iterations: int) -> list[Array]:
+    """The weights of every window of the mean path from the start."""
+    solver, edges = WindowSolver(model, iterations), model.edges or ()
+    state, found = solver.state_at_start(edges[0], edges[1]), []
+    for lower, upper in pairwise(edges):
+        found.append(solver.forward(state, lower, upper))
+        state = solver.factors.end_map(lower, upper) @ found[-1]
+    return found
+
+
+def _rate(fewer: WindowModel, coarse: Sequence[Array], size: float, iterations: int) -> float:
+    """What is left of an error from one number of cells to the next."""
+    fewest = on_fewer_cells(fewer)
+    try:
+        coarsest = walked(fewest, iterations)
+    except FAILED:
+        return SLOWEST
+    before = _size(fewer, [own - _on(fewer, fewest, index, coarsest[index]) for index, own in enumerate(coarse)])
+    return float(np.clip(size / before if before > 0.0 else FASTEST, FASTEST, SLOWEST))
+
+
+def _on(model: WindowModel, fewer: WindowModel, index: int, weights: Array) -> Array:
+    """Weights on fewer cells and polynomials, as those of the nearest function that a model has."""
+    way, found = transfer(fewer.cells[index], model.cells[index]), np.zeros(model.size)
+    for name, latent in model.representation.latents.items():
+        other = fewer.representation.latents[name]
+        own = weights[other.block]
+        if isinstance(latent.basis.families.get(TIME), Departure):
+            table = np.zeros(latent.basis.shape)
+            table[: other.basis.shape[0]] = own.reshape(other.basis.shape) @ way.T
+            own = table.ravel()
+        found[latent.block] = own
+    return found
+
+
+def _beside(model: WindowModel, index: int, weights: Array) -> Array:
+    """Of the fields, the derivative along space times the width of cells there."""
+    way, found = _slope(model.cells[index]), np.zeros(model.size)
+    for name in model.problem.fields:
+        for unit in model.representation.forms[name].latents:
+            latent = model.representation.latents[unit]
+            found[latent.block] = (weights[latent.block].reshape(latent.basis.shape) @ way.T).ravel()
+    return found
+
+
+def _slope(cells: GradedSpline) -> Array:
+    points, shares = cells.quadrature
+    width = np.repeat(np.diff(cells.breaks), len(points) // cells.cells)
+    root = np.sqrt(shares)[:, None]
+    return np.asarray(linalg.lstsq(root * cells(points), root * width[:, None] * cells(points, 1))[0], float)
+
+
+def _size(model: WindowModel, weights: Sequence[Array]) -> float:
+    """The root mean square over time and space of the field of which it is largest."""
+    lengths, total = np.diff(model.edges or ()), np.zeros(len(model.problem.fields))
+    for cells, own, length in zip(model.cells, weights, lengths, strict=True):
+        points, shares = cells.quadrature
+        for place, name in enumerate(model.problem.fields):
+            latent = model.representation.latents[model.representation.forms[name].latents[0]]
+            in_time = Departure(latent.basis.shape[0] - 1, 0.0, 1.0)(INSTANTS)
+            values = in_time @ own[latent.block].reshape(latent.basis.shape) @ cells(points).T
+            total[place] += length * float(np.mean(values**2 @ shares))
+    return float(np.sqrt(total.max() / (lengths.sum() * np.ptp(model.cells[0].breaks))))

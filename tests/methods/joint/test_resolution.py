@@ -1,0 +1,121 @@
+"""A block without time gets more modes until its numerical error is as small as asked; what is left is in the std."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import factorfield as ff
+from factorfield.methods.joint.joint import Joint
+from factorfield.methods.joint.resolution import richer
+from factorfield.model.block import holding_model
+from factorfield.model.model import BlockModel
+from factorfield.solution import Solution
+
+
+def layer(width: float = 0.03) -> ff.Problem:
+    walls = [ff.Boundary("u = 1", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    return ff.Problem(f"u = {width**2}*u_xx", {"x": ff.Interval(0, 1)}, {}, walls)
+
+
+def exact(width: float, x: Any) -> Any:
+    return np.sinh((1.0 - x) / width) / np.sinh(1.0 / width)
+
+
+def solved(model: BlockModel, **options: Any) -> Solution:
+    return Joint(adapt=False, **options).run(model)
+
+
+@pytest.mark.parametrize("modes", [12, 16, 24])
+def test_the_std_of_a_layer_that_modes_do_not_resolve_is_the_size_of_its_error(modes: int) -> None:
+    solution = solved(holding_model(layer(0.02), modes={"x": modes}))
+    assert solution.status == "unresolved" and "of the field, 1e-05 was asked" in solution.status.help
+    x = np.linspace(0, 1, 201)
+    field = solution.predict(x=x)
+    z = np.abs(field["mean"].values - exact(0.02, x)) / field["std"].values
+    assert 0.01 < np.quantile(z, 0.95) < 2.0  # a bound of 3 with room for other kernels
+    slope = solution.predict(x=x, of="u_x")
+    h = 1e-6
+    truth = (exact(0.02, x[1:-1] + h) - exact(0.02, x[1:-1] - h)) / (2 * h)
+    of_slope = np.abs(slope["mean"].values[1:-1] - truth) / slope["std"].values[1:-1]
+    assert 0.01 < np.quantile(of_slope, 0.95) < 2.0
+
+
+def test_modes_grow_until_the_tolerance_is_met() -> None:
+    for tolerance in (1e-2, 1e-5, 1e-8):
+        solution = ff.solve(layer(0.02), "joint", tolerance=tolerance)
+        x = np.linspace(0, 1, 201)
+        error = solution.predict(x=x)["mean"].values - exact(0.02, x)
+        assert solution.status == "converged" and solution.trace["numerical_error"] <= tolerance
+        assert np.sqrt(np.mean(error**2)) < tolerance
+    assert solution.settings["tolerance"] == 1e-8
+
+
+def test_each_axis_gets_the_modes_that_it_needs() -> None:
+    domain = {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1)}
+    walls = [ff.Boundary(f"u = {u}", at={axis: end}) for axis, end, u in (
+        ("x", 0, "sin(3*y)"), ("x", 1, "exp(-40)*sin(3*y)"), ("y", 0, "0"), ("y", 1, "exp(-40*x)*sin(3)"))]  # fmt: skip
+    solution = ff.solve(ff.Problem("u_xx + u_yy = 1591*exp(-40*x)*sin(3*y)", domain, {}, walls), "joint")
+    assert solution.status == "converged" and solution.settings["modes"]["x"] > solution.settings["modes"]["y"]
+
+
+@pytest.mark.filterwarnings("ignore::factorfield.AdviceWarning")
+def test_given_modes_stay_and_growing_ends_with_the_budget() -> None:
+    solution = ff.solve(layer(0.003), "joint", modes={"x": 20})
+    assert solution.settings["modes"] == {"x": 20} and solution.status == "unresolved"
+    model = holding_model(layer())
+    grown = richer(model, {"x": 1.0}, 1e-5)
+    assert grown is not None and grown.modes["x"] == 2 * model.modes["x"] and grown.automatic == ("x",)
+    largest = richer(holding_model(layer()), {"x": 1e-4}, 1e-5)
+    assert largest is not None and largest.modes["x"] == 24
+    assert richer(model, {"x": 1e-6}, 1e-5) is None
+
+
+def test_a_layer_that_all_counts_of_modes_miss_is_not_called_resolved() -> None:
+    """Forty and sixty modes agree where both ignore the wall."""
+    domain, walls = {"x": ff.Interval(0, 1)}, [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    thin = ff.Problem("1e-5*u_xx + u_x = 1", domain, {}, walls)
+    solution = solved(holding_model(thin, modes={"x": 60}))
+    x = np.linspace(0.01, 0.99, 99)
+    field = solution.predict(x=x)
+    z = np.abs(field["mean"].values - (x - 1.0)) / field["std"].values
+    assert solution.status == "unresolved" and np.mean(z < 1.645) > 0.75
+
+
+def test_exact_data_give_a_std_of_the_size_of_rounding() -> None:
+    solution = ff.solve(ff.problems.get("poisson"))
+    truth = solution.problem.truth
+    field = solution.predict(x=truth.x)
+    assert float(np.abs(field["mean"] - truth).max()) < 1e-12 and float(field["std"].max()) < 1e-8
+
+
+def test_the_numerical_error_of_a_coefficient_is_in_its_std() -> None:
+    """k from sensors near a layer that too few modes do not follow."""
+    x = np.linspace(0.02, 0.3, 20)
+    width = 1.0 / np.sqrt(2000.0)
+    y = exact(width, x) + 1e-4 * np.random.default_rng(0).standard_normal(20)
+    walls = [ff.Boundary("u = 1", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    problem = ff.Problem(
+        "u_xx = k*u", {"x": ff.Interval(0, 1)}, {"k": ff.Unknown(1500.0, 500.0, positive=True)},
+        [*walls, ff.Observations(x=x, u=y, sigma=1e-4)],
+    )  # fmt: skip
+    few, enough = solved(holding_model(problem, modes={"x": 14})), ff.solve(problem, "joint")
+    off = abs(few.parameters["k"]["mean"] - enough.parameters["k"]["mean"])
+    assert off > 3.0 * enough.parameters["k"]["std"]  # too few modes move it
+    assert off < 3.0 * few.parameters["k"]["std"]  # and it knows
+    z = (enough.parameters["k"]["mean"] - 2000.0) / enough.parameters["k"]["std"]
+    assert abs(z) < 3.0 and enough.parameters["k"]["std"] < 30.0
+
+
+def test_draws_files_and_means_without_the_numerical_error(tmp_path: Any) -> None:
+    solution = solved(holding_model(layer(0.02), modes={"x": 16}))
+    x = np.linspace(0, 1, 21)
+    field, belief = solution.predict(x=x), solution.predict(x=x, numerical=False)
+    assert np.array_equal(field["mean"], belief["mean"]) and np.all(field["std"] > 100.0 * belief["std"])
+    draws = solution.sample(3000, x=x)
+    spread = draws.std("sample").values[1:] / field["std"].values[1:]
+    assert np.all(np.abs(spread - 1.0) < 0.08)  # 3,000 draws: an sd is known to 1.3 %
+    again = ff.load(solution.save(tmp_path / "run.nc")).predict(x=x)
+    assert np.array_equal(field["std"], again["std"])
