@@ -58,7 +58,7 @@ def _machine() -> str:
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # nobody, or a number that no process has
         return False
     except OSError:  # another user's
         return True
