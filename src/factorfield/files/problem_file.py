@@ -30,7 +30,7 @@ from factorfield.problem.conditions import Boundary, Condition, Equation, Initia
 from factorfield.problem.domain import Axis, Domain, Interval, Periodic
 from factorfield.problem.noise import StudentT
 from factorfield.problem.parsing import names_in, parse_sides
-from factorfield.problem.problem import Problem, checked_parameters
+from factorfield.problem.problem import MOST_EQUATIONS, MOST_PARAMETERS, Problem, check_number, checked_parameters
 from factorfield.problem.relation import find_fields
 
 LARGEST_FILE = 1 << 20  # bytes of text; more numbers belong into a data file
@@ -180,6 +180,8 @@ class _Reader:
         entry = self.document["equation"]
         several = isinstance(entry, list)
         equations = []
+        with self.at("equation"):
+            check_number("equations", len(entry) if several else 1, MOST_EQUATIONS)
         for index, item in enumerate(entry if several else [entry]):
             text, sigma = (item, None) if isinstance(item, str) else (item["text"], item.get("sigma"))
             with self.at("equation", *([index] if several else [])):
@@ -203,10 +205,13 @@ class _Reader:
 
     def _parameters(self, domain: Domain) -> Parameters:
         found: Parameters = {}
-        for name, entry in self.document.get("parameters", {}).items():
+        entries = self.document.get("parameters", {})
+        with self.at("parameters"):
+            check_number("parameters", len(entries), MOST_PARAMETERS)
+        for name, entry in entries.items():
             with self.at("parameters", name):
                 found[name] = self._parameter(entry)
-                checked_parameters(found, domain)
+                checked_parameters({name: found[name]}, domain)
         return found
 
     def _parameter(self, entry: float | Mapping[str, Any]) -> float | Unknown | Table:
@@ -370,4 +375,4 @@ def _grid_from_points(columns: dict[str, Array]) -> Table:
         raise expected(
             f"one row for every point of a grid of {' x '.join(map(str, shape))}", f"{len(value)} rows", "a full grid"
         )
-    return Table(value=value[order].reshape(shape), **axes)
+    return _grid({"value": value[order].reshape(shape), **axes})

@@ -415,7 +415,7 @@ def settled_field(problem: Problem, equation: Statement, axis: str) -> str | Non
     best: tuple[int, str | None] = (0, None)
     for field in problem.fields:
         walls = sum(_speaks(s, field, axis) for s in problem.statements)
-        taken = min(_takes(problem, equation, field, axis), walls)
+        taken = min(_takes(problem, equation, field, axis), walls) if walls else 0
         if taken > best[0]:
             best = taken, field
     return best[1]
@@ -440,8 +440,7 @@ def _takes(problem: Problem, equation: Statement, field: str, axis: str) -> int:
 
 
 def _order(statement: Statement, field: str, axis: str) -> int:
-    orders = [dict(jet.orders).get(axis, 0) for jet in statement.relation.jets.values() if jet.field == field]
-    return max(orders, default=0)
+    return statement.relation.orders.get((field, axis), 0)
 
 
 def _speaks(statement: Statement, field: str, axis: str) -> bool:

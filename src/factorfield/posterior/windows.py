@@ -347,8 +347,8 @@ def _check_shapes(representation: Representation, arrays: Mapping[str, Array]) -
 
 
 def _check_indices(name: str, values: Array, count: int) -> None:
-    whole = values == np.round(values)
-    if values.ndim != 1 or not np.all(whole & (values >= 0.0) & (values < count)):
+    known = values.ndim == 1 and bool(np.all((values >= 0.0) & (values < count)))  # also not of NaN
+    if not known or np.any(values != np.round(values)):
         raise expected(f"{name} of whole numbers below {count}", "others", "saving it again")
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
 LARGEST_VALUE = 1e150  # of a measurement, coefficient or place: squares must be numbers too
-MOST_EQUATIONS, MOST_CONDITIONS = 50, 200
+MOST_EQUATIONS, MOST_CONDITIONS, MOST_PARAMETERS = 50, 200, 500
 MOST_OPERATIONS = 5000  # names, numbers and operations in the texts of all of them
 Equations = str | Equation | Sequence[str | Equation]
 
@@ -249,11 +249,16 @@ class Problem:
         return Statement(name, "observation", relation, arrays, None, target, sigma, noise, stencil)
 
 
+def check_number(what: str, count: int, most: int) -> None:
+    if count > most:
+        attempt = "measurements of one kind as one condition, many numbers as a table"
+        raise expected(f"at most {most} {what}", str(count), attempt)
+
+
 def check_counts_of(equations: Sequence[Equation], conditions: Sequence[Condition]) -> None:
     """Refuse a description that is longer than formulas can be worked with, before any is."""
-    for what, items, most in (("equations", equations, MOST_EQUATIONS), ("conditions", conditions, MOST_CONDITIONS)):
-        if len(items) > most:
-            raise expected(f"at most {most} {what}", str(len(items)), "measurements of one kind as one condition")
+    check_number("equations", len(equations), MOST_EQUATIONS)
+    check_number("conditions", len(conditions), MOST_CONDITIONS)
     texts = [item.of if isinstance(item, Observations) else item.text for item in (*equations, *conditions)]
     operations = sum(operations_in(parse_sides(text)) for text in texts if text is not None)
     if operations > MOST_OPERATIONS:
@@ -285,6 +290,7 @@ def _as_conditions(conditions: object) -> tuple[Condition, ...]:
 
 def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict[str, float | Unknown | Table]:
     checked: dict[str, float | Unknown | Table] = {}
+    check_number("parameters", len(parameters), MOST_PARAMETERS)
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
             raise expected("parameter names of letters, digits and underscores", name, "'nu'")

@@ -59,6 +59,15 @@ class Relation:
         return max((dict(jet.orders).get(axis, 0) for jet in self.jets.values()), default=0)
 
     @cached_property
+    def orders(self) -> dict[tuple[str, str], int]:
+        """The highest derivative of each field along each axis that it is differentiated along."""
+        found: dict[tuple[str, str], int] = {}
+        for jet in self.jets.values():
+            for axis, order in jet.orders:
+                found[jet.field, axis] = max(order, found.get((jet.field, axis), 0))
+        return found
+
+    @cached_property
     def jacobian(self) -> dict[Jet, sympy.Expr]:
         return {jet: self.expression.diff(symbol) for symbol, jet in self.jets.items()}
 
