@@ -7,7 +7,7 @@ evaluating the exponential is then all that a prediction costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -19,6 +19,7 @@ from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.basis import Orders
 from factorfield.model.representation import LatentRelation, Representation
 from factorfield.posterior.base import Estimate, Posterior, shaped
+from factorfield.posterior.functionals import Functionals
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
@@ -85,6 +86,20 @@ class SampledPosterior(Posterior):
         centred = (self.draws - self.weight_mean) / np.sqrt(len(self.draws) - 1)
         root = centred.T if len(centred) <= centred.shape[1] else np.asarray(np.linalg.qr(centred, mode="r")).T
         return GaussianPosterior(self.problem, self.representation, self.noise, self.weight_mean, root)
+
+    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
+        return self._moments_of_draws._cross_covariance(left, right)
+
+    def _joint_covariance(self, asked: Sequence[tuple[LatentRelation, Mapping[str, Array], bool]]) -> Array:
+        """Of the draws themselves, whatever a relation is."""
+        values = []
+        for relation, grid, points in asked:
+            flat = self._located(relation, grid if points else self.problem.domain.tensor(grid))
+            values.append(self._fields(relation, grid, flat, points))
+        table = np.concatenate(values, axis=1)
+        if len(table) < 2:
+            return np.full((table.shape[1], table.shape[1]), np.nan)
+        return np.atleast_2d(np.cov(table, rowvar=False))
 
     def _moments(
         self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
