@@ -18,6 +18,7 @@ from factorfield.files import results
 from factorfield.model.model import Model
 from factorfield.posterior.base import Estimate, Posterior
 from factorfield.posterior.covariance import correlation, covariance
+from factorfield.posterior.measuring import next_measurements
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import versions
 
@@ -160,6 +161,28 @@ class Solution:
     ) -> xr.DataArray:
         """Posterior correlations, asked for as covariances are; without arguments, of the unknown coefficients."""
         return correlation(self.covariance(of, points=points, numerical=numerical, **axes))
+
+    def next_measurements(
+        self,
+        count: int,
+        sigma: float | None = None,
+        *,
+        candidates: object = None,
+        of: str = "",
+        target: object = None,
+    ) -> xr.Dataset:
+        """Where `count` further measurements of `of`, each +- sigma, tell most about the target: places chosen one
+        after the other, the expected std of the target after each, and the share of its variance removed.
+
+        candidates  a mapping of axes to values (a tuple is a stretch), or a table of places; None: a grid over the
+                    domain, in time over what is measured
+        of          what is measured, the first field unless given; sigma None: that of the measurements so far
+        target      None: the field that is measured, everywhere. A coefficient or functional by name, or a mapping:
+                    {"of": "u", "t": 2.0, "x": (0, 0.3)}. std is the root mean square over it
+        """
+        with threads.suited_to(self.posterior.representation.size):
+            measured = of or self.problem.fields[0]
+            return next_measurements(self.posterior, count, sigma, candidates, measured, target)
 
     def condition(self, more: Condition | Sequence[Condition]) -> Solution:
         """A new solution that also knows `more`, without starting over: equal to solving with everything at once."""

@@ -220,6 +220,11 @@ class Posterior:
         """What the numerical error adds to it."""
         raise NotImplementedError
 
+    @property
+    def _reducible(self) -> Posterior:
+        """The belief without what no measurement reduces."""
+        return self.exact
+
     def _joint_covariance(self, asked: Sequence[tuple[LatentRelation, Mapping[str, Array], bool]]) -> Array:
         """Of several relations, each at its places: through their best lines, which is exact for pairs of which one is
         linear; what a line leaves out is added where relation and place are the same."""

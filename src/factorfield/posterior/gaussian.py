@@ -120,12 +120,23 @@ class GaussianPosterior(Posterior):
     def readings(self, functionals: Functionals, weights: Array) -> Array:
         """What functionals read of several weight vectors: (vectors, functionals); on a grid axis by axis."""
         if not functionals.points:
-            means = (self._grid_means(functionals.atoms, functionals.grid, one) for one in weights)
-            return np.stack([np.einsum("an,an->n", functionals.slopes, mean) for mean in means])
+            return self._grid_readings(functionals, weights)
         found, block = np.empty((len(weights), functionals.count)), max(1, BLOCK_BYTES // (8 * len(self.mean)))
         for start in range(0, functionals.count, block):
             chosen = np.arange(start, min(start + block, functionals.count))
             found[:, chosen] = weights @ self.rows_of(functionals.during(chosen)[0]).T
+        return found
+
+    def _grid_readings(self, functionals: Functionals, weights: Array) -> Array:
+        found, grid = np.zeros((len(weights), functionals.count)), functionals.grid
+        for (name, orders), slopes in zip(functionals.atoms, functionals.slopes, strict=True):
+            latent = self.representation.latents[name]
+            field = latent.basis.raw(weights[:, latent.block].T).T.reshape(len(weights), *latent.basis.shape)
+            for matrix in latent.basis.matrices(grid, orders):  # contracts the leading axis, appends its grid axis
+                field = np.tensordot(field, matrix, axes=(1, 1))
+            own = [len(x) if axis in latent.basis.axes else 1 for axis, x in grid.items()]
+            whole = np.broadcast_to(field.reshape(-1, *own), (len(weights), *(len(x) for x in grid.values())))
+            found += slopes * whole.reshape(len(weights), -1)
         return found
 
     def _latent_root(self, latent: Latent) -> Array:

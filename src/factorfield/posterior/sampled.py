@@ -15,11 +15,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.errors import expected
 from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.basis import Orders
 from factorfield.model.representation import LatentRelation, Representation
 from factorfield.posterior.base import Estimate, Posterior, shaped
-from factorfield.posterior.functionals import Functionals
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
@@ -87,8 +87,12 @@ class SampledPosterior(Posterior):
         root = centred.T if len(centred) <= centred.shape[1] else np.asarray(np.linalg.qr(centred, mode="r")).T
         return GaussianPosterior(self.problem, self.representation, self.noise, self.weight_mean, root)
 
-    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
-        return self._moments_of_draws._cross_covariance(left, right)
+    @property
+    def _reducible(self) -> Posterior:
+        """The Gaussian with the draws' moments."""
+        if len(self.draws) < 2:
+            raise expected("a posterior with a std", "a single draw", "another method than sgd")
+        return self._moments_of_draws
 
     def _joint_covariance(self, asked: Sequence[tuple[LatentRelation, Mapping[str, Array], bool]]) -> Array:
         """Of the draws themselves, whatever a relation is."""

@@ -212,6 +212,10 @@ class ChainPosterior(Posterior):
 
     # -- covariances between windows
 
+    @property
+    def _reducible(self) -> Posterior:
+        return replace(self, numerical=None, tails={})
+
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
         """Along the smoothed path, by what the numbers move, and by the waves left out (of one derivative with itself
         only, as their variance is)."""
