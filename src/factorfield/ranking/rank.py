@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -18,15 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from factorfield.errors import Advice, expected, warn_of
+from factorfield import methods
+from factorfield.errors import Advice, AdviceWarning, expected, warn_of
 from factorfield.methods import Method
 from factorfield.methods.joint.searched import is_searched
 from factorfield.methods.marginal import NODES
-from factorfield.model.model import BlockModel, WindowModel
+from factorfield.model.model import BlockModel, Model, WindowModel
 from factorfield.problem.coefficients import Unknown
 from factorfield.problem.problem import Problem
 from factorfield.problem.statement import Statement
 from factorfield.progress import Progress
+from factorfield.ranking.one_start import common_modes, with_one_prior
 from factorfield.solution import Solution
 from factorfield.solving import solve
 
@@ -37,7 +40,6 @@ Array = NDArray[np.float64]
 FACTORS = {0.5: "half", 2.0: "twice"}  # of a prior's std: what the order must survive
 TOWARDS_ZERO = 1.0  # prior sds that a positive coefficient has gone down, ...
 OPEN = 0.3  # ... and the share of the prior's sd that is left: its posterior reaches to zero
-SAME_SIZE = 1e-6  # of scales that priors of the start are made from
 
 
 def rank(
@@ -61,14 +63,33 @@ def rank(
     prior = _log_odds(list(named), odds)
     _check_measurements({name: _problem_of(item) for name, item in named.items()})
 
-    def solved(item: Problem | Solution, **more: Any) -> Solution:
-        return item if isinstance(item, Solution) else solve(item, method, progress, **{**options, **more})
-
-    found = _with_one_start(named, {name: solved(item) for name, item in named.items()}, solved)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdviceWarning)  # that a wrong equation misses its data is what the table tells
+        found = _solved(named, method, progress, options)
     candidates = [_candidate(name, solution) for name, solution in found.items()]
     advice = [*_about_each(candidates), *_about_start(candidates), *_about_priors(candidates, prior)]
     warn_of(advice, stacklevel=1)
     return _table(candidates, prior, advice)
+
+
+def _solved(
+    named: Mapping[str, Problem | Solution], method: str | Method | None, progress: bool | Progress | None,
+    options: Mapping[str, Any],
+) -> dict[str, Solution]:  # fmt: skip
+    """All candidates, with one prior of the start."""
+
+    def from_problem(problem: Problem | Solution, **more: Any) -> Solution:
+        return problem if isinstance(problem, Solution) else solve(problem, method, progress, **{**options, **more})
+
+    def from_model(model: Model) -> Solution:
+        name = str(found[next(iter(found))].settings["method"]) if method is None else method
+        chosen = methods.configured(name, options)[0] if isinstance(name, str) else name
+        return solve(model, chosen, progress, adapt=False)
+
+    found = {name: from_problem(item) for name, item in named.items()}
+    for name, modes in common_modes(found).items():
+        found[name] = from_problem(named[name], modes=modes) if isinstance(named[name], Problem) else found[name]
+    return with_one_prior(found, from_model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,28 +194,6 @@ def _digest(statement: Statement) -> str:
     return digest.hexdigest()
 
 
-def _with_one_start(
-    named: Mapping[str, Problem | Solution], found: Mapping[str, Solution], solved: Callable[..., Solution]
-) -> dict[str, Solution]:
-    """Solved again with the modes of space of the richest candidate, where one has fewer: every mode of a start that
-    is not told has a prior, and evidences with other numbers of them would compare these priors."""
-    counts = [solution.model.modes for solution in found.values() if _has_modes(solution)]
-    axes = {axis for count in counts for axis in count if axis != "t"}
-    most = {axis: max(count.get(axis, 0) for count in counts) for axis in axes}
-    result = {}
-    for name, solution in found.items():
-        own = solution.model.modes if _has_modes(solution) and solution.model is not None else {}
-        fewer = isinstance(named[name], Problem) and any(own.get(axis, most[axis]) < most[axis] for axis in most)
-        result[name] = solved(named[name], modes={axis: most[axis] for axis in own if axis in most}) if fewer else solution
-    return result
-
-
-def _has_modes(solution: Solution) -> bool:
-    """Are its features waves or polynomials over the whole axis?"""
-    model = solution.model
-    return isinstance(model, BlockModel) or (isinstance(model, WindowModel) and not model.local)
-
-
 # -- what the order hangs on
 
 
@@ -219,14 +218,12 @@ def _about_each(candidates: Sequence[Candidate]) -> list[Advice]:
 
 
 def _about_start(candidates: Sequence[Candidate]) -> list[Advice]:
-    """Whether all have one prior of the start."""
-    scales = [each.solution.settings.get("scale") for each in candidates]
-    sizes = [float(scale) for scale in scales if scale is not None]
-    methods = {str(each.solution.settings.get("method")) for each in candidates}
-    if len(methods) == 1 and (not sizes or max(sizes) - min(sizes) <= SAME_SIZE * max(sizes)):
+    """Whether all can have one prior of the start."""
+    used = list(dict.fromkeys(str(each.solution.settings.get("method")) for each in candidates))
+    if len(used) == 1:
         return []
-    why = "methods differ" if len(methods) > 1 else "starts, walls or loads of different sizes"
-    return [Advice("start", f"priors of the start differ ({why}): where it is not told, so do the evidences for it")]
+    text = f"priors of the start differ, as methods do ({', '.join(used)}): where it is not told, so do the evidences"
+    return [Advice("start", f"{text}; try one method for all")]
 
 
 def _about_priors(candidates: Sequence[Candidate], odds: Array) -> list[Advice]:
