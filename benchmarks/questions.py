@@ -1,8 +1,8 @@
 """Questions after the solution: which equation, where to measure next, how do places go together.
 
-    python benchmarks/questions.py rank          # 60 data sets of each of three sets of four equations, at two noises
+    python benchmarks/questions.py rank          # 60 data sets for each of three sets of four equations
     python benchmarks/questions.py methods       # the evidence of joint, chain and tree on one linear problem
-    python benchmarks/questions.py next          # ten of 10,000 candidates, against even and random places, and all pairs
+    python benchmarks/questions.py next          # ten of 10,000 candidates; against even and random places
     python benchmarks/questions.py covariance    # against dense algebra and draws; far windows and boxes in seconds
 
 Seconds are processor seconds of one thread. Results: benchmarks/results/questions.md.
@@ -137,7 +137,11 @@ def one_draw(setting: Setting, noise: float, seed: int) -> tuple[int, int, Array
     """The number of the true candidate, that of the best with all coefficients known, and the probabilities found."""
     rng = np.random.default_rng(seed)
     equations = list(setting.equations.values())
-    truth, values, places = int(rng.integers(len(equations))), [each.draw(rng) for each in equations], setting.places(rng)
+    truth, values, places = (
+        int(rng.integers(len(equations))),
+        [each.draw(rng) for each in equations],
+        setting.places(rng),
+    )
     data = equations[truth].field(values[truth], places) + noise * rng.standard_normal(setting.count)
     misses = [np.sum((each.field(own, places) - data) ** 2) for each, own in zip(equations, values, strict=True)]
     seen = ff.Observations(**places, u=data, sigma=noise)
@@ -167,7 +171,16 @@ def run_rank(draws: int) -> None:
             sys.stdout.flush()
     print("\n| probability told | pairs | mean told | share true |\n|---|---|---|---|")
     told, true = (np.array(each, float) for each in zip(*pairs, strict=True))
-    for low, high in ((0.0, 0.02), (0.02, 0.1), (0.1, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 0.98), (0.98, 1.01)):
+    for low, high in (
+        (0.0, 0.02),
+        (0.02, 0.1),
+        (0.1, 0.3),
+        (0.3, 0.5),
+        (0.5, 0.7),
+        (0.7, 0.9),
+        (0.9, 0.98),
+        (0.98, 1.01),
+    ):
         inside = (told >= low) & (told < high)
         if np.any(inside):
             row = f"{int(inside.sum())} | {told[inside].mean():.3f} | {true[inside].mean():.3f}"

@@ -64,7 +64,8 @@ def _moved(model: Model | None, widest: Model, searched: Mapping[str, float]) ->
         here, there = _start_of(model, name), _start_of(widest, name)
         mean[here[0]] = widest.prior.mean[there[0]]  # the first feature is the constant one
         std[here] = widest.prior.std[there] if len(here) == len(there) else widest.prior.std[there[0]]
-    same = np.allclose(mean, model.prior.mean, SAME, SAME * float(std.max())) and np.allclose(std, model.prior.std, SAME)
+    same = np.allclose(mean, model.prior.mean, SAME, SAME * float(std.max()))
+    same = same and np.allclose(std, model.prior.std, SAME)
     changes: dict[str, Any] = {"prior": Diagonal.from_moments(mean, std**2), "start": dict(searched)}
     own, other = getattr(model, "spectrum", None), getattr(widest, "spectrum", None)
     if own is not None and other is not None:

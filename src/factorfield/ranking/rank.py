@@ -24,6 +24,7 @@ from factorfield.errors import Advice, AdviceWarning, expected, warn_of
 from factorfield.methods import Method
 from factorfield.methods.joint.searched import is_searched
 from factorfield.methods.marginal import NODES
+from factorfield.model.choices import Sigma
 from factorfield.model.model import BlockModel, Model, WindowModel
 from factorfield.problem.coefficients import Unknown
 from factorfield.problem.problem import Problem
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
+EVIDENT = ("chain", "joint", "laplace", "tree")  # methods with an evidence
 FACTORS = {0.5: "half", 2.0: "twice"}  # of a prior's std: what the order must survive
 TOWARDS_ZERO = 1.0  # prior sds that a positive coefficient has gone down, ...
 OPEN = 0.3  # ... and the share of the prior's sd that is left: its posterior reaches to zero
@@ -60,6 +62,8 @@ def rank(
     and the misfit of every data set in sigmas (root mean square). `found.sortby("probability", ascending=False)` sorts.
     """
     named = _checked(problems)
+    if (name := getattr(method, "name", method)) not in (None, *EVIDENT):
+        raise expected(f"methods with an evidence: {', '.join(EVIDENT)}", name, "method='chain'")
     prior = _log_odds(list(named), odds)
     _check_measurements({name: _problem_of(item) for name, item in named.items()})
 
@@ -116,7 +120,7 @@ def _candidate(name: str, solution: Solution) -> Candidate:
     if level is None:
         method = solution.settings.get("method", "a method")
         received = f"{method}, or a file" if solution.model is None else str(method)
-        raise expected("methods with an evidence: chain, joint or tree", received, "method='chain'")
+        raise expected(f"methods with an evidence: {', '.join(EVIDENT)}", received, "ff.rank of the problems")
     return Candidate(name, solution, level, _kind(solution))
 
 
@@ -187,10 +191,13 @@ def _digest(statement: Statement) -> str:
     """Of all that a data set is."""
     digest = hashlib.blake2b(digest_size=16)
     points = statement.points or {}
-    sigma = [] if statement.sigma is None else np.broadcast_to(statement.sigma, statement.target.shape)
-    for values in (*(points[name] for name in sorted(points)), statement.target, sigma):
+    parts: list[object] = [points[name] for name in sorted(points)]
+    for shift, weight in statement.stencil:
+        parts += [*(shift[name] for name in sorted(shift)), weight]
+    sigma = () if statement.sigma is None else np.broadcast_to(statement.sigma, statement.target.shape)
+    for values in (*parts, statement.target, sigma):
         digest.update(np.ascontiguousarray(values, float).tobytes() + b"|")
-    digest.update(f"{statement.relation.expression} {sorted(points)} {statement.stencil}".encode())
+    digest.update(f"{statement.relation.expression} {sorted(points)}".encode())
     return digest.hexdigest()
 
 
@@ -202,16 +209,15 @@ def _about_each(candidates: Sequence[Candidate]) -> list[Advice]:
     for each in candidates:
         status = each.solution.status
         if status != "converged":
-            found.append(Advice(str(status), f"{each.name}: {status}: {status.help}; so is its evidence", each.name))
+            text = f"{each.name} is {status} ({status.help}): its evidence is as rough"
+            found.append(Advice(str(status), text, each.name))
         for name, (prior, after) in each.unknowns.items():
             (m, variance), (mean, left) = prior.latent_moments, after.latent_moments
             down = (m - mean) / math.sqrt(variance)
             if prior.positive and each.kind != "exact" and down > TOWARDS_ZERO and left > OPEN**2 * variance:
                 text = f"{each.name}: {name} goes to its bound, zero, where the evidence ({each.kind}) is rough"
                 found.append(Advice("bound", f"{text}; try the equation without {name} as a candidate", each.name))
-        model = each.solution.model
-        sigmas = zip(each.solution.problem.statements, model.sigmas if model is not None else (), strict=False)
-        if any(s.kind == "observation" and sigma.origin != "given" for s, sigma in sigmas):
+        if any(sigma.origin != "given" for _, sigma in _measured(each.solution)):
             text = f"{each.name}: its evidence is that of the noise level found for it, not of the noise unknown"
             found.append(Advice("noise", f"{text}; try a sigma in ff.Observations", each.name))
     return found
@@ -277,16 +283,19 @@ def _table(candidates: Sequence[Candidate], odds: Array, advice: Sequence[Advice
     return xr.Dataset(data, coords, {"advice": list(dict.fromkeys(entry.text for entry in advice))})
 
 
+def _measured(solution: Solution) -> list[tuple[Statement, Sigma]]:
+    """Data sets with the sigmas that were used."""
+    sigmas: Sequence[Sigma] = () if solution.model is None else solution.model.sigmas
+    pairs = zip(solution.problem.statements, sigmas, strict=True)
+    return [(statement, sigma) for statement, sigma in pairs if statement.kind == "observation"]
+
+
 def _misfits(solution: Solution) -> list[float]:
     """Of every data set, the root mean square distance of the mean from the values in sigmas; NaN of averages."""
     found = []
-    model = solution.model
-    for statement, sigma in zip(solution.problem.statements, model.sigmas if model is not None else (), strict=False):
-        if statement.kind != "observation" or statement.points is None:
-            continue
-        if statement.stencil:
-            found.append(math.nan)
-            continue
+    for statement, sigma in _measured(solution):
+        assert statement.points is not None
         mean = solution.posterior.predict(statement.points, statement.relation.text, points=True)["mean"].values
-        found.append(float(np.sqrt(np.mean(np.square((mean - statement.target) / sigma.value)))))
+        distance = (mean - statement.target) / sigma.value
+        found.append(math.nan if statement.stencil else float(np.sqrt(np.mean(distance**2))))
     return found
