@@ -76,7 +76,7 @@ def _places(grid: list[str], at: Path | None, domain: "Domain") -> "dict[str, ND
     if at is not None:
         there = column_names(at)
         return read_columns(at, [name for name in domain.names if name in there] or list(domain.names), {})
-    axes = dict(_axis(text) for text in grid)
+    axes = dict(axis_places(text) for text in grid)
     count = 1
     for x in axes.values():
         count *= len(x)
@@ -85,7 +85,7 @@ def _places(grid: list[str], at: Path | None, domain: "Domain") -> "dict[str, ND
     return axes
 
 
-def _axis(text: str) -> "tuple[str, NDArray[np.float64]]":
+def axis_places(text: str) -> "tuple[str, NDArray[np.float64]]":
     import numpy as np
 
     name, sign, value = text.partition("=")
