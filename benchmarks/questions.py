@@ -222,6 +222,8 @@ def run_methods() -> None:
 
 # -- where to measure next
 
+TREE = {"method": "tree", "cells": {"x": 24, "y": 24}}
+
 
 def plate(count: int) -> ff.Problem:
     """A membrane under an unknown load, at rest at its rim."""
@@ -261,7 +263,7 @@ def run_speed() -> None:
 def run_promise() -> None:
     """The std that is promised after each of ten measurements, against that after conditioning on them."""
     print("\n| problem | std now | promised after ten | conditioned | largest relative gap |\n|---|---|---|---|---|")
-    for title, problem, options in (("rod, chain", rod(), {}), ("plate, tree", plate(15), {"method": "tree"})):
+    for title, problem, options in (("rod, chain", rod(), {}), ("plate, tree", plate(15), TREE)):
         solution = ff.solve(problem, **options)
         found, gaps = solution.next_measurements(10, 0.1), []
         for count in (1, 3, 10):
@@ -382,7 +384,7 @@ def run_draws() -> None:
     seen = ff.Observations(x=[0.2, 0.6], t=[0.3, 0.8], u=[0.5, -0.2], sigma=0.1)
     problem = rod().replace(conditions=[*rod().conditions, seen])
     cases = {"chain": (ff.solve(problem), {"x": [0.1, 0.5, 0.9], "t": [0.0, 0.5, 1.0]}),
-             "tree": (ff.solve(plate(15), method="tree"), {"x": [0.1, 0.5, 0.9], "y": [0.2, 0.5, 0.8]})}  # fmt: skip
+             "tree": (ff.solve(plate(15), **TREE), {"x": [0.1, 0.5, 0.9], "y": [0.2, 0.5, 0.8]})}  # fmt: skip
     for title, (solution, axes) in cases.items():
         drawn = np.corrcoef(solution.sample(2000, seed=0, **axes).values.reshape(2000, -1).T)
         told = solution.correlation(**axes).values

@@ -138,7 +138,7 @@ class BoxesPosterior(Posterior):
         """What both gather where they are few; else what each on the left makes of all weights, read on the right."""
         rows, others = self._rows_of(left), self._rows_of(right)
         held = max(1, BLOCK_BYTES // (8 * len(self.mean)))
-        if left.count + right.count <= held:
+        if right.count <= max(left.count, FEW) and left.count + right.count <= held:
             gathered = self.tree.gather(rows.T.toarray())
             same = gathered if left is right else self.tree.gather(others.T.toarray())
             return gathered.T @ same
@@ -154,13 +154,17 @@ class BoxesPosterior(Posterior):
         return np.asarray((scaled @ self._rows_of(right).T).toarray())
 
     def _rows_of(self, functionals: Functionals) -> sparse.csr_matrix:
-        """Functionals as rows over all weights."""
+        """Functionals as rows over all weights; made once."""
+        if "rows" in functionals.held:
+            found: sparse.csr_matrix = functionals.held["rows"]
+            return found
         _, read = self._read(functionals.atoms, functionals.flat, True)
         rows = sparse.csr_matrix((functionals.count, len(self.mean)))
         for slopes, (columns, values) in zip(functionals.slopes, read, strict=True):
             ends = np.arange(0, columns.size + 1, columns.shape[1])
             own = (np.ravel(slopes[:, None] * values), columns.ravel(), ends)
             rows = rows + sparse.csr_matrix(own, shape=rows.shape)
+        functionals.held["rows"] = rows
         return rows
 
     def _read(

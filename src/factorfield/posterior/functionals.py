@@ -7,8 +7,9 @@ next measurement tells most, are then covariances of such functionals.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ class Functionals:
     slopes: Array
     grid: Mapping[str, Array]
     points: bool
+    held: dict[str, Any] = field(init=False, default_factory=dict, repr=False)  # what a posterior made of them once
 
     @property
     def count(self) -> int:
@@ -43,7 +45,7 @@ class Functionals:
         mesh = np.meshgrid(*self.grid.values(), indexing="ij")
         return {name: x.ravel() for name, x in zip(self.grid, mesh, strict=True)}
 
-    @property
+    @cached_property
     def scattered(self) -> Functionals:
         """The same, as points."""
         return replace(self, grid=self.flat, points=True)

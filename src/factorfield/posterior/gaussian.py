@@ -122,6 +122,10 @@ class GaussianPosterior(Posterior):
         if not functionals.points:
             return self._grid_readings(functionals, weights)
         found, block = np.empty((len(weights), functionals.count)), max(1, BLOCK_BYTES // (8 * len(self.mean)))
+        if functionals.count <= block:
+            if "rows" not in functionals.held:
+                functionals.held["rows"] = self.rows_of(functionals)
+            return np.asarray(weights @ functionals.held["rows"].T, float)
         for start in range(0, functionals.count, block):
             chosen = np.arange(start, min(start + block, functionals.count))
             found[:, chosen] = weights @ self.rows_of(functionals.during(chosen)[0]).T

@@ -220,13 +220,15 @@ class ChainPosterior(Posterior):
         """Along the smoothed path, by what the numbers move, and by the waves left out (of one derivative with itself
         only, as their variance is)."""
         rows, at, there = self._rows_by_window(left), self._windows_of(left.flat[TIME]), self._read_by_window(right)
-        order, found = np.concatenate(layout(self.windowed)), np.zeros((left.count, right.count))
+        order, found = np.concatenate(layout(self.windowed)), np.empty((left.count, right.count))
         path = SmoothedPath(self.starts, self.links, self.futures)
+        parts = {index: np.zeros((left.count, part.count)) for index, (part, _) in there.items()}
         for index, chosen, values in path.covariances(rows[:, order], at, there):
             weights = np.zeros((len(values), self.representation.size))
             weights[:, order] = values
-            part, columns = there[index]
-            found[np.ix_(chosen, columns)] += self._bare(index).readings(part, weights)
+            parts[index][chosen] += self._bare(index).readings(there[index][0], weights)
+        for index, (_, columns) in there.items():
+            found[:, columns] = parts[index]
         if self.numbers is not None:
             roots = [self.numbers.shared_root(index) for index in range(len(self.links))]
             found += self._through(roots, rows, at, there)
@@ -256,9 +258,14 @@ class ChainPosterior(Posterior):
         return GaussianPosterior(self.problem, self._moved(index), self.noise, nowhere, np.zeros((len(nowhere), 0)))
 
     def _read_by_window(self, functionals: Functionals) -> dict[int, tuple[Functionals, NDArray[np.int64]]]:
-        """The functionals of each window, and their numbers."""
-        which = self._windows_of(np.asarray(functionals.grid[TIME]))
-        return {int(index): functionals.during(np.flatnonzero(which == index)) for index in np.unique(which)}
+        """The functionals of each window, and their numbers; taken apart once."""
+        if "windows" not in functionals.held:
+            which = self._windows_of(np.asarray(functionals.grid[TIME]))
+            functionals.held["windows"] = {
+                int(index): functionals.during(np.flatnonzero(which == index)) for index in np.unique(which)
+            }
+        found: dict[int, tuple[Functionals, NDArray[np.int64]]] = functionals.held["windows"]
+        return found
 
     def _rows_by_window(self, functionals: Functionals) -> Array:
         """Functionals as rows over the weights of the window that each is in."""
