@@ -101,6 +101,18 @@ CASES = [
     line("a missing result", "show", "missing.nc"),
     line("a result that is none", "show", "broken.nc", broken__nc="not NetCDF"),
     line("an empty result", "show", "empty.nc", empty__nc=""),
+    line("one problem to rank", "rank", "heat"),
+    line("problems of one name to rank", "rank", "heat", "heat"),
+    line(
+        "other measurements to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT.replace("[0.1,", "[0.2,")
+    ),
+    line("odds without a number", "rank", "a.toml", "b.toml", "--odds", "a", a__toml=HEAT, b__toml=HEAT),
+    line("odds of some problems only", "rank", "a.toml", "b.toml", "--odds", "a=2", a__toml=HEAT, b__toml=HEAT),
+    line("a method without evidence", "rank", "a.toml", "b.toml", "--method", "vi", a__toml=HEAT, b__toml=HEAT),
+    line(
+        "several methods to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT + '[method]\nname = "joint"\n'
+    ),
+    line("a problem file for further measurements", "next", "heat.toml", heat__toml=HEAT),
     line("a misspelt method to compare", "compare", "heat", "--methods", "joint,lapalce"),
     line("text for a whole number", "calibrate", "--draws", "many"),
     line("an unknown row of the registry", "calibrate", "ring-strat"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from factorfield.problem.domain import Interval, Periodic
     from factorfield.problem.noise import LogNormal, StudentT
     from factorfield.problem.problem import Problem
+    from factorfield.ranking.rank import rank
     from factorfield.show import plotting, report
     from factorfield.show.plotting import plot
     from factorfield.solution import Solution, load
@@ -47,6 +48,7 @@ _HOMES = {
     "Identity": "model.activation", "PiecewiseExponential": "model.activation",
     "Model": "model.model", "paper_model": "model.paper",
     "Solution": "solution", "load": "solution", "solve": "solving", "default_model": "solving",
+    "rank": "ranking.rank",
     "ProblemFile": "files.problem_file", "read_problem": "files.problem_file", "plot": "show.plotting",
 }  # fmt: skip
 _MODULES = {
@@ -58,7 +60,7 @@ __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
     "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Solution", "StudentT", "Table",
     "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plot", "plotting",
-    "problems", "read_problem", "report", "solve",
+    "problems", "rank", "read_problem", "report", "solve",
 ]  # fmt: skip
 
 

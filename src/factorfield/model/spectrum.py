@@ -249,6 +249,14 @@ class Tail:
         size = self.wave ** (2 * orders.get(self.axis, 0)) * np.abs(self.rate) ** (2 * orders.get(TIME, 0))
         return grown @ (size * self.variance)
 
+    def waves(self, orders: Mapping[str, int], places: Mapping[str, Array]) -> Complex:
+        """A derivative of every left-out wave at places (times from the start): (places, waves). The real part of its
+        product with the conjugate of another's is what both go together, per variance."""
+        times = np.asarray(places[TIME])[:, None]
+        phase = 1j * (np.outer(places[self.axis], self.wave) + times * self.rate.imag)
+        slopes = (1j * self.wave) ** orders.get(self.axis, 0) * self.rate ** orders.get(TIME, 0)
+        return np.asarray(slopes * np.exp(times * np.minimum(self.rate.real, 0.0) + phase), complex)
+
 
 def spectra_of(problem: Problem, offsets: Mapping[str, float]) -> dict[str, Spectrum]:
     """The spectrum of each field whose values are observed at the start, along the one periodic axis, about offsets."""

@@ -14,6 +14,7 @@ from factorfield.show.checks import coefficients, reliability, trace
 from factorfield.show.fields import checked, cuts, fields, label, legend, line, maps, place, residual, slices
 from factorfield.show.formula import mathtext, vanishing
 from factorfield.show.graph import graph
+from factorfield.show.questions import plot_next, plot_ranking
 from factorfield.show.style import (
     BLUE,
     ORANGE,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from factorfield.data.audit import Audit
     from factorfield.methods.compare import Contender
 
-__all__ = ["KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison"]
+__all__ = [
+    "KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison", "plot_next", "plot_ranking",
+]  # fmt: skip
 
 
 def summary(plt: Drawing, solution: Solution, shown: View) -> Figure:
