@@ -27,7 +27,7 @@ from factorfield.model.choices import (
 from factorfield.model.face_errors import beside_errors, error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
-from factorfield.model.model import BlockModel, check_memory
+from factorfield.model.model import BlockModel, check_memory, check_no_region
 from factorfield.model.representation import Representation, field_form, substitute
 from factorfield.model.sizes import sizes_of
 from factorfield.problem.domain import TIME, Interval, Points
@@ -84,10 +84,12 @@ def holding_model(problem: Problem, **options: Any) -> BlockModel:
     if not holds(model):
         return model
     pairs = zip(problem.statements, model.sigmas, strict=True)
-    return model.with_sigmas([
-        replace(sigma, value=HOLDS * sigma.value) if holds_by_default(statement, sigma) else sigma
-        for statement, sigma in pairs
-    ])
+    return model.with_sigmas(
+        [
+            replace(sigma, value=HOLDS * sigma.value) if holds_by_default(statement, sigma) else sigma
+            for statement, sigma in pairs
+        ]
+    )
 
 
 def holds(model: BlockModel) -> bool:
@@ -139,6 +141,7 @@ def block_plan(
     readout: Sequence[float] = (1.0,),
 ) -> Plan:
     """What `block_model` would make of the same arguments."""
+    check_no_region(problem, "features over the whole domain")
     given = checked_counts(modes, problem, "modes")
     chosen, advice = block_modes(problem, given)
     intervals = {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)}

@@ -13,6 +13,8 @@ from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
 from factorfield.problem.coefficients import Table, located
 from factorfield.problem.domain import Domain
 from factorfield.problem.parsing import evaluate, names_in, parse_sides
+from factorfield.problem.places import places_of
+from factorfield.problem.shape import Shape
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
@@ -46,15 +48,16 @@ def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None
 
 
 def check_contradictions(
-    statements: Sequence[Statement], domain: Domain, constants: Mapping[str, float | Table]
+    statements: Sequence[Statement], domain: Domain, shape: Shape | None, constants: Mapping[str, float | Table]
 ) -> None:
     """Two conditions on one face that ask the same quantity to have different values."""
     told: dict[object, list[Told]] = {}
     for statement in statements:
-        if statement.face is not None and not statement.stencil and statement.relation.is_linear:
-            one = _told(statement, domain, constants)
+        plain = statement.face is not None and statement.wall is None
+        if plain and not statement.stencil and statement.relation.is_linear:
+            one = _told(statement, domain, shape, constants)
             if one is not None:
-                told.setdefault((one.ratios, *sorted(statement.face.items())), []).append(one)
+                told.setdefault((one.ratios, *sorted((statement.face or {}).items())), []).append(one)
     for same in told.values():
         values, slack = np.stack([one.values for one in same]), np.array([one.slack for one in same])
         for index, one in enumerate(same[1:], 1):
@@ -90,12 +93,14 @@ class Told:
     slack: float  # sigma of the values
 
 
-def _told(statement: Statement, domain: Domain, constants: Mapping[str, float | Table]) -> Told | None:
+def _told(
+    statement: Statement, domain: Domain, shape: Shape | None, constants: Mapping[str, float | Table]
+) -> Told | None:
     """In numbers, jet by jet; None where a coefficient is unknown, or the first one has no value somewhere."""
-    relation, face = statement.relation, statement.face or {}
+    relation = statement.relation
     if any(name not in constants for name in relation.parameters):
         return None
-    points = domain.tensor({n: [face[n]] if n in face else domain[n].cells(POINTS) for n in domain.names})
+    points = places_of(statement, domain, shape, {n: domain[n].cells(POINTS) for n in domain.names})
     known = {**constants, **located(points, relation.coordinates, constants)}
     sides, jets = parse_sides(relation.text), sorted(str(symbol) for symbol in relation.jets)
     zero = dict.fromkeys(names_in(sides), 0.0) | known  # a name that cancels needs a value too
