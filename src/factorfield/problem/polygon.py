@@ -19,7 +19,7 @@ Truth = NDArray[np.bool_]
 Corner = tuple[float, float]
 MOST_CORNERS = 2000
 BLOCK = 1 << 22  # pairs of points and edges that are compared at once
-SMALLEST = 1e-9  # of a polygon's extent: shorter edges, and areas below its square, are none
+SMALLEST = 1e-9  # of a polygon's extent: shorter edges, and thinner polygons, are none
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,6 @@ def _ring(points: object, what: str) -> Array:
     if np.min(lengths) <= SMALLEST * extent:
         at = ring[int(np.argmin(lengths))]
         raise expected(f"different corners of {what}", f"({at[0]:g}, {at[1]:g}) twice", "dropping the second one")
-    if abs(_area(ring)) <= SMALLEST * extent**2:
+    if np.linalg.svd(ring - ring[0], compute_uv=False)[1] <= SMALLEST * extent:
         raise expected(f"{what} with an area", "corners on a line", "[(0, 0), (2, 0), (2, 1)]")
     return ring

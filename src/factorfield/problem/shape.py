@@ -55,6 +55,16 @@ class Wall:
     def length(self) -> float:
         return sum(stretch.length for stretch in self.stretches)
 
+    def shared(self, other: Wall) -> Wall | None:
+        """What two walls have in common."""
+        found = []
+        for one in self.stretches:
+            for two in other.stretches:
+                low, high = max(one.low, two.low), min(one.high, two.high)
+                if one.piece is two.piece and high - low > SHORTEST * one.piece.length:
+                    found.append(Stretch(one.piece, low, high))
+        return Wall(self.axes, tuple(found)) if found else None
+
     def points(self, spacing: float) -> tuple[dict[str, Array], Array]:
         """Gauss points of runs of about this length along every stretch, with normals, and the lengths that they stand
         for: strictly inside the stretches, so that no corner is among them."""

@@ -129,3 +129,5 @@ def _assembled(model: BlockModel, given: Message, slopes: Array, mean: Array, ro
     spread[np.ix_(own, np.arange(len(own), model.size))] = sd[:, None] * (slopes @ root)
     spread[np.ix_(held, np.arange(len(own), model.size))] = root
     return GaussianPosterior(model.problem, model.representation, model.noise, whole, spread)
+
+
