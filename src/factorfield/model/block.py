@@ -84,12 +84,10 @@ def holding_model(problem: Problem, **options: Any) -> BlockModel:
     if not holds(model):
         return model
     pairs = zip(problem.statements, model.sigmas, strict=True)
-    return model.with_sigmas(
-        [
-            replace(sigma, value=HOLDS * sigma.value) if holds_by_default(statement, sigma) else sigma
-            for statement, sigma in pairs
-        ]
-    )
+    return model.with_sigmas([
+        replace(sigma, value=HOLDS * sigma.value) if holds_by_default(statement, sigma) else sigma
+        for statement, sigma in pairs
+    ])
 
 
 def holds(model: BlockModel) -> bool:

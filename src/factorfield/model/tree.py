@@ -39,6 +39,7 @@ from factorfield.model.local import LocalGroup, Places, local_group, summed_grou
 from factorfield.model.matern import matern_rows
 from factorfield.model.model import Model, available_memory
 from factorfield.model.representation import Form, Latent, Representation, coefficient_form, field_form
+from factorfield.model.singular import shares_beside
 from factorfield.model.sizes import sizes_of
 from factorfield.model.splines import DEGREES, Spline, halved
 from factorfield.problem.domain import Domain, Periodic
@@ -289,6 +290,8 @@ def _group(
         places, shares = _places(problem, statement, splines)
         sides = len(splines) - len(statement.face or {}) - (statement.wall is not None)
         value = sigma.value * np.sqrt(PIECE**sides / shares)
+        if problem.shape is not None and statement.kind == "equation":
+            value = value / shares_beside(places.points, problem)
     if statement.stencil:
         return summed_group(statement, representation, places, value, problem.constants, splines)
     return local_group(statement, representation, places, value, problem.constants)

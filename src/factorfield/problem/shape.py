@@ -27,6 +27,8 @@ TRACED = 240  # cells along each axis of the grid on which curves are found: det
 ON_WALL = 1e-9  # of the box: so far outside is still on the wall
 SHORTEST = 1e-7  # of the box: a piece below is none
 SAMPLED = 16  # places at least along a piece where a condition is looked at before its ends are bisected
+AROUND, AROUND_RADIUS = 720, 1e-4  # points on a circle, of this share of the box, by which an angle is measured
+REENTRANT = 0.02  # of a straight angle: what an angle must exceed it by
 PER_RUN = 3  # Gauss points of a run along a wall
 LEAST_SHARE = 1e-3  # of the box: a smaller region, or a smaller rest outside, is none
 
@@ -54,6 +56,16 @@ class Wall:
     @property
     def length(self) -> float:
         return sum(stretch.length for stretch in self.stretches)
+
+    @property
+    def ends(self) -> list[Array]:
+        """Of its stretches, those at one place once."""
+        found: list[Array] = []
+        for stretch in self.stretches:
+            for place in stretch.piece.at(np.array([stretch.low, stretch.high]))[0]:
+                if not any(np.hypot(*(place - other)) <= SHORTEST * self.length for other in found):
+                    found.append(place)
+        return found
 
     def shared(self, other: Wall) -> Wall | None:
         """What two walls have in common."""
@@ -148,13 +160,16 @@ class Shape:
     def contains(self, points: Points) -> Truth:
         """Inside, or on the wall up to rounding; around a ring, points count by their place on it."""
         where = self._plane(points)
-        in_box = np.all([end.contains(x) for end, x in zip(self.ends, where.T, strict=True)], axis=0)
+        in_box = self._in_box(where)
         found = self._inside(where) & in_box
         rest = np.flatnonzero(~found)
         if len(rest):
             found = found.copy()
             found[rest] = self._on_wall(where[rest]) & in_box[rest]
         return found
+
+    def _in_box(self, where: Array) -> Truth:
+        return np.all([end.contains(x) for end, x in zip(self.ends, where.T, strict=True)], axis=0)
 
     def _plane(self, points: Points) -> Array:
         columns = []
@@ -275,12 +290,23 @@ class Shape:
         """All of it."""
         return Wall(self.axes, tuple(Stretch(piece, 0.0, piece.length) for piece in self.pieces))
 
+    def angle(self, place: Array) -> float:
+        """Of the region around a place on its boundary."""
+        around = np.linspace(0.0, 2.0 * np.pi, AROUND, endpoint=False)
+        circle = place + AROUND_RADIUS * self.size * np.stack([np.cos(around), np.sin(around)], axis=1)
+        return 2.0 * np.pi * float(np.mean(self._inside(circle) & self._in_box(circle)))
+
+    @cached_property
+    def reentrant_corners(self) -> list[Array]:
+        """Where pieces meet at more than a straight angle inside."""
+        return [place for place in self.boundary.ends if self.angle(place) > (1.0 + REENTRANT) * np.pi]
+
     def away_from_corners(self, width: float) -> dict[str, Array]:
         """Points on the boundary, farther than a few widths from the ends of pieces that are not closed."""
         kept = []
         for piece in self.pieces:
             ends, _ = piece.at(np.array([0.0, piece.length]))
-            margin = 0.0 if np.hypot(*(ends[1] - ends[0])) < SHORTEST * self.size else 3.0 * width
+            margin = 0.0 if np.hypot(*(ends[1] - ends[0])) < SHORTEST * self.size else 1.5 * width
             if piece.length > 2.0 * margin:
                 kept.append(Stretch(piece, margin, piece.length - margin))
         return Wall(self.axes, tuple(kept)).points(width)[0] if kept else {}

@@ -12,6 +12,7 @@ from scipy import ndimage
 from factorfield.methods.tree.search import search
 from factorfield.model.choices import natural_size
 from factorfield.model.representation import Latent
+from factorfield.model.singular import shares_beside
 from factorfield.model.splines import Spline
 from factorfield.model.tree import TreeModel, prolonged, with_cells
 
@@ -63,7 +64,10 @@ def missed(model: TreeModel, weights: Array) -> float:
     held = {s.name for s, sigma in pairs if sigma.origin == "default" and s.kind != "observation"}
     for group in (group for group in model.groups if group.name in held):
         statement = group.statement
-        missing = float(np.sqrt(np.mean((group.misfit(weights) * group.sigma) ** 2)))
+        left = group.misfit(weights) * group.sigma
+        if statement.kind == "equation" and model.problem.shape is not None:  # corners are what cells are compared for
+            left = left[shares_beside(group.points, model.problem) == 1.0]
+        missing = float(np.sqrt(np.mean(left**2))) if len(left) else 0.0
         share = missing / natural_size(statement.relation, model.problem, model.scale)
         if share > (GROSS if statement.face is None else FELT):
             off = max(off, share * model.scale)

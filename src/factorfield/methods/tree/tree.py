@@ -64,11 +64,13 @@ class Tree:
         return self._run(taken(model, TreeModel, self.name), progress)
 
     def refine(self, model: Model, solution: Solution) -> TreeModel | None:
-        """The same problem on halved cells, from the solution found; None where they are small enough or too many."""
+        """The same problem on halved cells, from the solution found; None where they are small enough or too many, or
+        where nothing settles the field: smaller cells would not either."""
         tree = taken(solution.model, TreeModel, self.name)
         error = solution.trace["numerical_error"]
         history = (*tree.errors_before, error)
         enough = error <= self.tolerance or (len(history) > 2 and error > HELPED * history[-3])
+        enough = enough or any(advice.kind == "free-directions" for advice in solution.advice or ())
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
             return None
