@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from factorfield.problem.domain import Interval, Periodic
     from factorfield.problem.noise import LogNormal, StudentT
     from factorfield.problem.problem import Problem
+    from factorfield.problem.region import Region
     from factorfield.ranking.rank import rank
     from factorfield.show import plotting, report
     from factorfield.show.plotting import plot
@@ -43,7 +44,8 @@ _HOMES = {
     "AdviceWarning": "errors", "ProblemError": "errors",
     "Problem": "problem.problem", "Interval": "problem.domain", "Periodic": "problem.domain",
     "Boundary": "problem.conditions", "Equation": "problem.conditions", "Initial": "problem.conditions",
-    "Observations": "problem.conditions", "Table": "problem.coefficients", "Unknown": "problem.coefficients",
+    "Observations": "problem.conditions", "Region": "problem.region",
+    "Table": "problem.coefficients", "Unknown": "problem.coefficients",
     "LogNormal": "problem.noise", "StudentT": "problem.noise",
     "Identity": "model.activation", "PiecewiseExponential": "model.activation",
     "Model": "model.model", "paper_model": "model.paper",
@@ -58,9 +60,9 @@ _MODULES = {
 
 __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
-    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Solution", "StudentT", "Table",
-    "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plot", "plotting",
-    "problems", "rank", "read_problem", "report", "solve",
+    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Region", "Solution", "StudentT",
+    "Table", "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plot",
+    "plotting", "problems", "rank", "read_problem", "report", "solve",
 ]  # fmt: skip
 
 

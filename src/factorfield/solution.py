@@ -123,7 +123,7 @@ class Solution:
 
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
         observation noise to std, quantiles=[0.05, 0.95] adds quantiles, numerical=False leaves what the representation
-        misses out of std.
+        misses out of std. Outside a region everything is NaN, and the coordinate `inside` tells where that is.
         """
         with threads.suited_to(self.posterior.representation.size):
             return self.posterior.predict(axes, of, noise, points, quantiles, numerical)

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest, shortened
 from factorfield.files import schema as schemas
+from factorfield.files.outline_file import region_from_file
 from factorfield.files.toml_lines import line_of
 from factorfield.problem.coefficients import Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
@@ -31,7 +32,9 @@ from factorfield.problem.domain import Axis, Domain, Interval, Periodic
 from factorfield.problem.noise import StudentT
 from factorfield.problem.parsing import names_in, parse_sides
 from factorfield.problem.problem import MOST_EQUATIONS, MOST_PARAMETERS, Problem, check_number, checked_parameters
+from factorfield.problem.region import Region
 from factorfield.problem.relation import find_fields
+from factorfield.problem.shape import Shape
 
 LARGEST_FILE = 1 << 20  # bytes of text; more numbers belong into a data file
 # a key of a thousand parts is a table in a table in a table, and the standard library's reader takes for ever
@@ -155,8 +158,9 @@ class _Reader:
         equations = self._equations()
         domain = self._domain()
         parameters = self._parameters(domain)
+        region = self._region(domain, parameters)
         conditions = self._conditions(domain, parameters, equations)
-        problem = self._problem(equations, domain, parameters, conditions, name)
+        problem = self._problem(equations, domain, parameters, conditions, {"name": name, "region": region})
         method = dict(self.document.get("method", {}))
         chosen = method.pop("name", None)
         if chosen in ("chain", "tree") and "model" in self.document:
@@ -200,6 +204,26 @@ class _Reader:
                 Domain({name: axes[name]})  # its name
         with self.at("domain"):
             return Domain(axes)
+
+    def _region(self, domain: Domain, parameters: Parameters) -> Region | None:
+        entry = self.document.get("region")
+        if entry is None:
+            return None
+        with self.at("region"):
+            if sum(key in entry for key in ("inside", "polygon", "file")) != 1:
+                received = ", ".join(entry) or "nothing"
+                raise expected("one of inside, polygon and file in [region]", received, 'inside = "x**2 + y**2 < 1"')
+            if "holes" in entry and "polygon" not in entry:
+                raise expected("holes beside polygon", ", ".join(entry), 'inside = "... and not ..."')
+        with self.at("region", next(key for key in entry if key != "holes")):
+            if "inside" in entry:
+                region = Region(entry["inside"])
+            elif "polygon" in entry:
+                region = Region.polygon(entry["polygon"], entry.get("holes", ()))
+            else:
+                region = region_from_file(self._input(entry["file"]), domain.space)
+            Shape.of(region, domain, parameters)
+        return region
 
     # -- coefficients
 
@@ -307,10 +331,10 @@ class _Reader:
 
     def _problem(
         self, equations: list[Equation], domain: Domain, parameters: Parameters,
-        conditions: list[tuple[schemas.Path, Condition]], name: str,
+        conditions: list[tuple[schemas.Path, Condition]], more: Mapping[str, Any],
     ) -> Problem:  # fmt: skip
         def build(count: int, units: Mapping[str, str]) -> Problem:
-            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], name=name, units=units)
+            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], units=units, **more)
 
         units = self.document.get("units", {})
         try:

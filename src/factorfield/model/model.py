@@ -275,6 +275,12 @@ def is_standing(statement: Statement) -> bool:
     return statement.points is None and TIME not in (statement.face or {})
 
 
+def check_no_region(problem: Problem, what: str) -> None:
+    """Refuse a region where features reach over the whole domain."""
+    if problem.shape is not None:
+        raise expected(f"a problem without a region for {what}", f"{problem.region!r}", "method='tree'")
+
+
 def check_memory(weights: int, rows: int) -> None:
     """Refuse a model that cannot fit before anything of its size is allocated."""
     needed = 8 * (rows * weights + 4 * weights**2)

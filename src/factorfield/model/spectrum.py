@@ -22,6 +22,7 @@ from scipy import linalg, optimize
 from factorfield.model.activation import Activation
 from factorfield.model.basis import Fourier
 from factorfield.problem.domain import PLACES, TIME, Periodic
+from factorfield.problem.places import everywhere
 from factorfield.problem.problem import Problem
 from factorfield.problem.reference import reference_values
 from factorfield.problem.relation import Jet, Relation, evaluate_coefficient
@@ -164,7 +165,8 @@ def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) ->
 def over_domain(problem: Problem, coefficient: sympy.Expr) -> Array:
     """A coefficient at a few places along every axis, its centre among them: (instants, places), or (1, 1) if it is a
     number. NaN where it has no finite value, such as 1/x at 0."""
-    return _by_instants(problem, evaluate_coefficient(coefficient, problem.typical_parameters, problem.domain.places()))
+    where = everywhere(problem.domain, problem.shape)
+    return _by_instants(problem, evaluate_coefficient(coefficient, problem.typical_parameters, where))
 
 
 @lru_cache(maxsize=32)  # a model of one problem asks for the same terms many times
@@ -172,7 +174,7 @@ def terms_over_domain(problem: Problem, relation: Relation) -> dict[Jet, Array]:
     """The same of every term of a relation, its slope, unknowns at their mean; terms that are not linear are linearised
     at the values told of the fields."""
     told = {} if relation.is_linear else reference_values(problem, relation)
-    known, where = {**told, **problem.typical_parameters}, problem.domain.places()
+    known, where = {**told, **problem.typical_parameters}, everywhere(problem.domain, problem.shape)
     own = {jet: entry for jet, entry in relation.jacobian.items() if jet.field not in relation.functions}
     return {jet: _by_instants(problem, evaluate_coefficient(entry, known, where)) for jet, entry in own.items()}
 

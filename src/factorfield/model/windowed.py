@@ -32,7 +32,7 @@ from factorfield.model.face_errors import error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.graded import GradedSpline, first_cells
-from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
+from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
@@ -71,6 +71,7 @@ def window_model(
     degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells)
     windows  their edges, instead of error control
     """
+    check_no_region(problem, "windows of time")
     _check(problem, degree)
     edges = None if windows is None else _edges(problem, windows)
     ansatz = activation or Identity()

@@ -134,6 +134,9 @@ class Posterior:
             found = xr.Dataset(data, coords, {"of": names[0]})
         else:
             found = xr.Dataset(data, {**coords, "field": names})
+        inside = self._inside(found, grid, unused)
+        if inside is not None:
+            found = found.where(inside).assign_coords(inside=inside)
         return found.drop_vars(unused) if points else found.isel(dict.fromkeys(unused, 0), drop=True)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
@@ -152,6 +155,9 @@ class Posterior:
             zeta = self._combine_means(relation, means, flat)
             draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
         found = xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
+        inside = self._inside(found, grid, unused)
+        if inside is not None:
+            found = found.where(inside).assign_coords(inside=inside)
         return found.isel(dict.fromkeys(unused, 0), drop=True)
 
     def _in_parts(
@@ -163,6 +169,20 @@ class Posterior:
             return parts[0]
         mean, variance, bands = zip(*parts, strict=True)
         return np.concatenate(mean), np.concatenate(variance), np.concatenate(bands, axis=-1)
+
+    def _inside(
+        self, found: xr.Dataset | xr.DataArray, grid: Mapping[str, Array], unused: Sequence[str]
+    ) -> xr.DataArray | None:
+        """Which of the predicted places lie in the region; None without one, or if nothing asked for varies over it."""
+        import xarray as xr
+
+        shape = self.problem.shape
+        if shape is None or set(unused) & set(shape.axes):
+            return None
+        first, second = (xr.Variable(found[axis].dims, grid[axis]) for axis in shape.axes)
+        x, y = xr.broadcast(xr.DataArray(first), xr.DataArray(second))
+        inside = shape.contains({shape.axes[0]: x.values.ravel(), shape.axes[1]: y.values.ravel()})
+        return xr.DataArray(inside.reshape(x.shape), dims=x.dims)
 
     def _moments(
         self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array

@@ -62,7 +62,7 @@ def summary(plt: Drawing, solution: Solution, shown: View) -> Figure:
         line(below[-1], solution, piece, 0)
         below[-1].set_title(place(solution, piece))
     below[0].set_ylabel(label(shown.names[0], solution.problem.units))
-    legend(figure, below)
+    legend(figure, below if solution.problem.shape is None else [*below, above[0]])
     return figure
 
 
