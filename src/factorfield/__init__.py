@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from factorfield.problem.problem import Problem
     from factorfield.show import plotting, report
     from factorfield.show.plotting import plot
-    from factorfield.solution import Solution, load
-    from factorfield.solving import default_model, solve
+    from factorfield.solution import Solution
+    from factorfield.solving import default_model, load, solve
 
 # public name -> module; imported at first use, so that `import factorfield` costs almost nothing
 _HOMES = {
@@ -46,7 +46,7 @@ _HOMES = {
     "LogNormal": "problem.noise", "StudentT": "problem.noise",
     "Identity": "model.activation", "PiecewiseExponential": "model.activation",
     "Model": "model.model", "paper_model": "model.paper",
-    "Solution": "solution", "load": "solution", "solve": "solving", "default_model": "solving",
+    "Solution": "solution", "load": "solving", "solve": "solving", "default_model": "solving",
     "ProblemFile": "files.problem_file", "read_problem": "files.problem_file", "plot": "show.plotting",
 }  # fmt: skip
 _MODULES = {

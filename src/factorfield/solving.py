@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,6 +16,9 @@ from factorfield.model.model import Model
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress, bar
 from factorfield.solution import Solution
+from factorfield.solution import load as read_solution
+
+RESUMABLE = ("chain", "tree")  # methods whose solutions can be conditioned
 
 
 @overload
@@ -60,6 +64,13 @@ def solve(
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)
     return solutions if isinstance(problem, Sequence) else solutions[0]
+
+
+def load(path: str | os.PathLike[str]) -> Solution:
+    """Read a solution back; it predicts exactly what the saved one did, and can be conditioned and extended as that."""
+    found = read_solution(path)
+    name = found.settings.get("method")
+    return replace(found, resume=methods.get(name).taken_up(found)) if name in RESUMABLE else found  # type: ignore
 
 
 def default_model(problem: Problem, *, method: str = "joint", **options: Any) -> Model:

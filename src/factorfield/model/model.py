@@ -261,11 +261,11 @@ class WindowModel(Model):
         return replace(self.prior_state, mean=mean)
 
     def with_condition(self, problem: Problem) -> WindowModel:
-        """The same choices for the same problem with further conditions at its end."""
+        """The same choices for the same problem with further conditions after its own, or a later end of time."""
         added = problem.statements[len(self.problem.statements) :]
         default = Sigma(LABEL_NOISE * self.scale, "default")
         sigmas = *self.sigmas, *(default if s.sigma is None else Sigma(s.sigma, "given") for s in added)
-        traits = replace(self.traits, has_later_data=True)
+        traits = replace(self.traits, has_later_data=self.traits.has_later_data or bool(added))
         closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
         return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -127,15 +128,18 @@ class Domain(dict[str, Axis]):
             points[name] = axis.lower + offset * (axis.length / counts[name])
         return points
 
-    def check_inside(self, points: Points, what: str) -> None:
+    def check_inside(self, points: Points, what: str, remedies: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Refuse points beyond the ends; `remedies` names what else to try for some axes."""
         for name in self.names:
             axis, x = self[name], points[name]
             outside = ~axis.contains(x)
             if np.any(outside):
+                others = f"{remedies[name]}, " if name in remedies else ""
                 raise ProblemError(
                     f"expected {what} inside [{axis.lower:g}, {axis.upper:g}] along {name}, received "
                     f"{int(outside.sum())} outside (first {name} = {x[outside][0]:.6g}); "
-                    f"try {self._exchanged(points, name)}the units of both, a wider domain, or dropping these points"
+                    f"try {self._exchanged(points, name)}{others}the units of both, a wider domain, or dropping these "
+                    "points"
                 )
 
     def _exchanged(self, points: Points, name: str) -> str:

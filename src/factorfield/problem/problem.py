@@ -237,7 +237,7 @@ class Problem:
             arrays[key] = np.broadcast_to(values, target.shape).astype(float)
         if len(target) == 0:
             raise expected(f"at least one value of {column}", "none", "leaving the condition out")
-        self.domain.check_inside(arrays, name)
+        self.domain.check_inside(arrays, name, {axis: "another origin" for axis in condition.units})
         if condition.units:
             check_repeats(arrays, name)
         sigma = _checked_sigma(condition.sigma, len(target), name)
@@ -309,6 +309,9 @@ def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict
 
 
 def _numbers(values: object, what: str) -> Array:
+    if getattr(getattr(values, "dtype", None), "kind", "") == "M":
+        attempt = "a table with them: ff.Observations(frame, t={'column': 'time', 'unit': 'h', 'origin': '2024-05-01'})"
+        raise expected(f"numbers for {what}", "dates", attempt)
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -6,8 +6,9 @@ returns to earlier ones (smooth); nonlinear factors are linearised along the smo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -75,16 +76,22 @@ class Path:
 
 
 def filter_windows(
-    solver: WindowSolver, tolerance: float, starts: Beliefs, adapt: bool, progress: Progress | None
-) -> Path:
-    """Windows found by error control. With `adapt` the path ends where more modes are needed and may be had."""
+    solver: WindowSolver, tolerance: float, starts: Beliefs, adapt: bool, progress: Progress | None,
+    known: Path | None = None,
+) -> Path:  # fmt: skip
+    """Windows found by error control, from the start or from the end of a `known` path on. With `adapt` the path ends
+    where more modes are needed and may be had."""
     model = solver.model
-    horizon = model.problem.domain[TIME]
+    horizon, level = model.problem.domain[TIME], model.first_level
+    path, arrival = known or Path([horizon.lower], starts), model.first_state()
+    if known is not None:
+        arrival = propagate(known.starts[-1], known.links[-1])
+        horizon = replace(horizon, lower=known.edges[-1])
+        level = max(0, math.ceil(math.log2(horizon.length / (known.edges[-1] - known.edges[-2]))))
     # waves that keep their size keep their window; else a longer one is tried where the field is quiet, and where there
     # are later data, a longer window is tried every few windows, because data too can keep the error up
     quiet = 2.0 ** (1 - model.degree) if model.traits.steady_windows else 0.01
-    control = WindowControl(horizon, model.first_level, quiet, model.traits.has_later_data)
-    path, arrival = Path([horizon.lower], starts), model.first_state()
+    control = WindowControl(horizon, level, quiet, model.traits.has_later_data)
     at_start: dict[str, float] = {}  # what the last modes carried there
     failed: Exception | None = None
     while not control.done:
