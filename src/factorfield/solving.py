@@ -58,8 +58,8 @@ def solve(
             solutions = together(models, report)
         else:
             solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
-    if method is None and adapt and not options:
-        solutions = [_or_local(item, solution) for item, solution in zip(items, solutions, strict=True)]
+        if method is None and adapt and not options:
+            solutions = [_or_local(item, solution, report) for item, solution in zip(items, solutions, strict=True)]
     for solution in solutions:
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)
@@ -111,11 +111,11 @@ def _solve_one(
     return solve_with_sites(item, run)
 
 
-def _or_local(item: Problem | Model, solution: Solution) -> Solution:
+def _or_local(item: Problem | Model, solution: Solution, progress: Progress | None) -> Solution:
     """The solution, or the one on local features where those of one block lost details and these do not."""
     if isinstance(item, Model) or solution.settings.get("method") != "joint" or solution.status != "unresolved":
         return solution
-    local = _solve_one(item, methods.get("tree"), {}, None)
+    local = _solve_one(item, methods.get("tree"), {}, progress)
     return local if local.status == "converged" else solution
 
 

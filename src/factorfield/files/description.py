@@ -27,6 +27,7 @@ class EquationSpec(TypedDict):
 class FaceSpec(EquationSpec):
     kind: Literal["initial", "boundary"]
     at: NotRequired[dict[str, float | tuple[float, float]]]
+    inside: NotRequired[bool]  # old files lack it, and could have meant it
     length: NotRequired[float | dict[str, float] | None]  # old files lack it
 
 
@@ -103,7 +104,7 @@ def _face_spec(condition: Initial | Boundary) -> FaceSpec:
     if isinstance(condition, Initial):
         return spec
     at = {name: np.asarray(value, float).tolist() for name, value in condition.at.items()}
-    return {**spec, "kind": "boundary", "at": at}
+    return {**spec, "kind": "boundary", "at": at, "inside": condition.inside}
 
 
 def _parameter_spec(
@@ -147,7 +148,8 @@ def problem_from_spec(
         elif entry["kind"] == "initial":
             conditions.append(Initial(entry["text"], entry["sigma"], entry.get("length")))
         else:
-            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length")))
+            inside = entry.get("inside", True)
+            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length"), inside))
     equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
     return Problem(
         equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"],

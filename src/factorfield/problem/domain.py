@@ -57,6 +57,11 @@ class Axis:
         x = np.asarray(x, float)
         return (x >= self.lower - slack) & (x <= self.upper + slack)
 
+    def is_end(self, x: ArrayLike) -> NDArray[np.bool_]:
+        """Which of these are one of the two ends, up to rounding?"""
+        apart = np.abs(np.subtract.outer(np.asarray(x, float), [self.lower, self.upper]))
+        return np.asarray(np.min(apart, axis=-1) <= 1e-9 * self.length)
+
 
 @dataclass(frozen=True)
 class Periodic(Axis):

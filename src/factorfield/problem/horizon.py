@@ -27,6 +27,8 @@ def extended(problem: Problem, end: float) -> Problem:
     for condition, statement in zip(problem.conditions, statements, strict=True):
         if isinstance(condition, Boundary) and statement.error is not None:
             condition = replace(condition, length=dict(statement.error.lengths))
+        if isinstance(condition, Boundary) and TIME in condition.at:
+            condition = replace(condition, inside=True)  # what was the end is one instant among others
         conditions.append(condition)
     domain = {**problem.domain, TIME: Interval(axis.lower, end)}
     return problem.replace(domain=domain, conditions=conditions, truth=None, stored=None)

@@ -190,7 +190,7 @@ class Problem:
         return self._boundary_statement(condition, names)
 
     def _boundary_statement(self, condition: Boundary, names: Counter[str]) -> Statement:
-        face, pair = _checked_face(condition.at, self.domain)
+        face, pair = _checked_face(condition.at, self.domain, condition.inside)
         where = ", ".join(f"{axis} = {value:g}" for axis, value in face.items())
         if pair is not None and "=" in condition.text:
             raise expected(
@@ -374,7 +374,7 @@ def _checked_lengths(length: object, free: Mapping[str, Axis], what: str) -> dic
     return lengths
 
 
-def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
+def _checked_face(at: object, domain: Domain, inside: bool) -> tuple[dict[str, float], tuple[str, float, float] | None]:
     """The face, and (axis, first, second) if one axis names two places."""
     if not isinstance(at, Mapping) or not at:
         raise expected("the face as a mapping", at, "at={'x': 0}")
@@ -387,12 +387,12 @@ def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[s
         if numbers.shape not in ((1,), (2,)) or (len(numbers) == 2 and (pair or numbers[0] == numbers[1])):
             raise expected(f"one place along {name}, or two on one axis", value, f"at={{'{name}': (0, 1)}}")
         axis = domain[name]
+        ends = f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}"
         for number in numbers[~axis.contains(numbers)]:
-            raise expected(
-                f"{name} in [{axis.lower:g}, {axis.upper:g}]",
-                f"{number:g}",
-                f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}",
-            )
+            raise expected(f"{name} in [{axis.lower:g}, {axis.upper:g}]", f"{number:g}", ends)
+        for number in () if inside else numbers[~axis.is_end(numbers)]:
+            wanted = f"a face of the domain, {name} = {axis.lower:g} or {name} = {axis.upper:g}"
+            raise expected(wanted, f"{name} = {number:g}", f"{ends}, or inside=True for a condition between them")
         face[name] = float(numbers[0])
         pair = (name, float(numbers[0]), float(numbers[1])) if len(numbers) == 2 else pair
     return face, pair

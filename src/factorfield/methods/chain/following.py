@@ -105,9 +105,9 @@ def followed(model: WindowModel, iterations: int, progress: Progress | None) -> 
             if is_last or course.error < ALLOWED:
                 return replace(own, edges=tuple(course.edges), cells=tuple(course.cells), path=tuple(course.weights))
         except FAILED as problem:
-            failed = failed or problem
-            if is_last:
-                raise failed from None
+            if is_last or failed is not None:  # twice: more cells do not help either
+                raise (failed or problem) from None
+            failed = problem
         count = min(int(np.ceil(GROWTH * count)), MOST_CELLS)
 
 

@@ -30,6 +30,7 @@ from factorfield.solution import Status
 
 Array = NDArray[np.float64]
 Beliefs = list[Belief] | StoredBeliefs
+FAR_OFF = 3.0  # sigmas by which a statement is missed from which an error names it
 HOPELESS = 1e9  # standard deviations that a path may move in one step
 PATH_SETTLED = 1e-3  # standard deviations: a path that moves less rests
 NEAR, SHORTEST = 1.0, 1e-3  # standard deviations within which a step is taken as it is, and the least part of one
@@ -94,6 +95,7 @@ def filter_windows(
     control = WindowControl(horizon, level, quiet, model.traits.has_later_data)
     at_start: dict[str, float] = {}  # what the last modes carried there
     failed: Exception | None = None
+    window: Window | None = None
     while not control.done:
         lower, upper, first = path.edges[-1], control.end, len(path.edges) == 1
         try:
@@ -101,8 +103,14 @@ def filter_windows(
             error = window_error(solver, tolerance, arrival, window, lower)
         except FAILED as problem:  # a shorter window may stay where all factors have slopes
             failed, error = failed or problem, np.inf
-        if not _judged(control, error, failed if first else None):
-            continue
+        try:
+            if not control.judge(error):
+                continue
+        except ProblemError as refused:
+            if failed is not None and first:  # where no window is short enough, what failed first says more
+                raise failed from None
+            raise ProblemError(f"{refused}{_blamed(window)}") from None
+        assert window is not None
         path.append(window, upper)
         path.unresolved = unresolved_axis(model, window.weights, at_start) if adapt and model.growing else None
         if path.unresolved:
@@ -114,14 +122,14 @@ def filter_windows(
     return path
 
 
-def _judged(control: WindowControl, error: float, failed: Exception | None) -> bool:
-    """Is a window short enough? Where none is, what failed first says more."""
-    try:
-        return control.judge(error)
-    except ProblemError:
-        if failed is not None:
-            raise failed from None
-        raise
+def _blamed(window: Window | None) -> str:
+    """What the last window that was tried met worst, if that is far off."""
+    if window is None:
+        return ""
+    with np.errstate(all="ignore"):
+        misfits = {group.name: float(np.sqrt(np.mean(group.misfit(window.weights) ** 2))) for group in window.groups}
+    worst = max(misfits, key=lambda name: np.nan_to_num(misfits[name], nan=np.inf), default="")
+    return f". Worst met there: {worst!r}, by {misfits[worst]:.2g} sigma" if misfits.get(worst, 0.0) > FAR_OFF else ""
 
 
 def filter_between(
