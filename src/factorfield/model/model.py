@@ -197,6 +197,7 @@ class WindowModel(Model):
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     first_level: int = 0  # the first window that is tried is the horizon / 2^level
     edges: tuple[float, ...] | None = None
+    jumps: tuple[float, ...] = ()  # instants when something known jumps: each begins a window
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
     cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field

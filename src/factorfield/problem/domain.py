@@ -88,9 +88,10 @@ class Domain(dict[str, Axis]):
             )
         for name, axis in axes.items():
             if not (isinstance(name, str) and len(name) == 1 and name.isascii() and name.islower()):
-                raise expected(
-                    "axis names of one lower-case letter (u_xt then means d2u/dxdt)", name, "'x', 'y' or 't'"
-                )
+                first = str(name)[:1].lower()
+                attempt = f"{first!r}" if first.isalpha() else "'x', 'y' or 't'"
+                wanted = "axis names of one lower-case letter (u_xt then means d2u/dxdt, and U, T or N can be fields)"
+                raise expected(wanted, repr(name), attempt)
             if not isinstance(axis, Axis):
                 raise expected(
                     f"ff.Periodic or ff.Interval for axis {name!r}", axis, f"{{'{name}': ff.Interval(0, 1)}}"

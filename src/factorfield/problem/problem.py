@@ -9,8 +9,8 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,10 @@ from factorfield.problem.coefficients import DEFAULT_LENGTH, Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
 from factorfield.problem.consistency import check_contradictions, check_counts, check_repeats
 from factorfield.problem.domain import TIME, Axis, Domain
+from factorfield.problem.jumps import with_widths
 from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, operations_in, parse_sides
-from factorfield.problem.relation import Relation, find_fields, parse_relation
+from factorfield.problem.relation import Relation, check_known, find_fields, parse_relation
 from factorfield.problem.statement import Error, GivenSigma, Statement
 from factorfield.problem.stencil import average, difference
 from factorfield.problem.units import checked_units, units_of_truth
@@ -36,6 +37,7 @@ Array = NDArray[np.float64]
 LARGEST_VALUE = 1e150  # of a measurement, coefficient or place: squares must be numbers too
 MOST_EQUATIONS, MOST_CONDITIONS = 50, 200
 MOST_OPERATIONS = 5000  # names, numbers and operations in the texts of all of them
+Said = TypeVar("Said", Equation, Initial, Boundary, Observations, Condition)
 Equations = str | Equation | Sequence[str | Equation]
 
 
@@ -92,8 +94,9 @@ class Problem:
         units: Mapping[str, str] | None = None,
     ) -> None:
         self._set(domain=domain if isinstance(domain, Domain) else Domain(domain))
-        self._set(equations=_as_equations(equation))
-        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=_as_conditions(conditions))
+        self._set(equations=tuple(self._with_widths(e) for e in _as_equations(equation)))
+        said = tuple(self._with_widths(c) for c in _as_conditions(conditions))
+        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=said)
         self._set(truth=truth, stored=stored, name=name)
         unknown = {n: value for n, value in self.parameters.items() if isinstance(value, Unknown)}
         self._set(
@@ -121,6 +124,13 @@ class Problem:
         used = {name for names in named for name in (*names, *(n.partition("_")[0] for n in names))}
         for unused in sorted(set(self.parameters) - used):
             warnings.warn(f"parameter {unused!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+
+    def _with_widths(self, said: Said) -> Said:
+        """With a width for every point source that has none."""
+        if isinstance(said, Observations):
+            return said
+        text = with_widths(said.text, self.domain)
+        return said if text == said.text else replace(said, text=text)
 
     def _counted(self, given: Mapping[str, str]) -> dict[str, str]:
         """Units of axes whose numbers were timestamps: those of the problem, where it names them."""
@@ -158,7 +168,10 @@ class Problem:
         """A further relation in this problem's names: what `predict(of=...)` reads."""
         tables = {name: tuple(v.axes) for name, v in self.parameters.items() if isinstance(v, Table)}
         plain = tuple(name for name in self.parameters if name not in tables and name not in self.functions)
-        return parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables)
+        relation = parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables)
+        for jumping in relation.jumps:
+            check_known(jumping, self.unknowns)
+        return relation
 
     def __repr__(self) -> str:
         equations = "; ".join(e.text for e in self.equations)

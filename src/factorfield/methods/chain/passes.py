@@ -7,8 +7,8 @@ returns to earlier ones (smooth); nonlinear factors are linearised along the smo
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +24,7 @@ from factorfield.model.factors import FactorGroup
 from factorfield.model.model import WindowModel, log_noise
 from factorfield.model.window_factors import speaks_within
 from factorfield.posterior.stored import StoredBeliefs
-from factorfield.problem.domain import TIME
+from factorfield.problem.domain import TIME, Interval
 from factorfield.progress import Progress
 from factorfield.solution import Status
 
@@ -82,17 +82,33 @@ def filter_windows(
 ) -> Path:  # fmt: skip
     """Windows found by error control, from the start or from the end of a `known` path on. With `adapt` the path ends
     where more modes are needed and may be had."""
-    model = solver.model
-    horizon, level = model.problem.domain[TIME], model.first_level
-    path, arrival = known or Path([horizon.lower], starts), model.first_state()
-    if known is not None:
-        arrival = propagate(known.starts[-1], known.links[-1])
-        horizon = replace(horizon, lower=known.edges[-1])
-        level = max(0, math.ceil(math.log2(horizon.length / (known.edges[-1] - known.edges[-2]))))
+    path = known or Path([solver.model.problem.domain[TIME].lower], starts)
+    for control in stretches(solver.model, path.edges):
+        _filter_stretch(solver, tolerance, path, control, adapt, progress)
+        if path.unresolved:
+            break
+    return path
+
+
+def stretches(model: WindowModel, edges: Sequence[float]) -> Iterator[WindowControl]:
+    """A control of the windows from the last of some edges on to the next jump of something known, and so on."""
+    horizon = model.problem.domain[TIME]
+    first = edges[-1] - edges[-2] if len(edges) > 1 else horizon.length / 2**model.first_level
     # waves that keep their size keep their window; else a longer one is tried where the field is quiet, and where there
     # are later data, a longer window is tried every few windows, because data too can keep the error up
     quiet = 2.0 ** (1 - model.degree) if model.traits.steady_windows else 0.01
-    control = WindowControl(horizon, level, quiet, model.traits.has_later_data)
+    for lower, upper in pairwise([edges[-1], *(t for t in model.jumps if t > edges[-1]), horizon.upper]):
+        level = max(0, math.ceil(math.log2((upper - lower) / first) - 1e-9))
+        yield WindowControl(Interval(lower, upper), level, quiet, model.traits.has_later_data)
+
+
+def _filter_stretch(
+    solver: WindowSolver, tolerance: float, path: Path, control: WindowControl, adapt: bool,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    """The windows of one stretch, added to a path."""
+    model = solver.model
+    arrival = propagate(path.starts[-1], path.links[-1]) if path.links else model.first_state()
     at_start: dict[str, float] = {}  # what the last modes carried there
     failed: Exception | None = None
     window: Window | None = None
@@ -117,9 +133,9 @@ def filter_windows(
             break
         arrival = propagate(window.start, window.link)
         if progress is not None:
-            progress(f"window {control.accepted}, t = {upper:.4g}", control.fraction)
-    path.rejected = control.rejected
-    return path
+            horizon = model.problem.domain[TIME]
+            progress(f"window {len(path.links)}, t = {upper:.4g}", (upper - horizon.lower) / horizon.length)
+    path.rejected += control.rejected
 
 
 def _blamed(window: Window | None) -> str:

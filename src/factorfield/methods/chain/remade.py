@@ -8,7 +8,7 @@ from typing import Any
 
 from factorfield.model.activation import Activation
 from factorfield.model.model import WindowModel, is_standing
-from factorfield.model.windowed import window_model
+from factorfield.model.windowed import jumps_of, window_model
 from factorfield.posterior.windows import ChainPosterior
 from factorfield.problem.problem import Problem
 from factorfield.solution import Solution
@@ -39,7 +39,7 @@ def longer(model: WindowModel, problem: Problem) -> WindowModel:
     The error of a wall is a sum of functions over the whole of time: with one of these, new ones have to be found.
     """
     if not any(statement.error is not None and is_standing(statement) for statement in problem.statements):
-        return model.with_condition(problem)
+        return replace(model.with_condition(problem), jumps=jumps_of(problem))
     activation = model.representation.forms[problem.fields[0]].activation
     return replace(_remade(problem, model.settings, activation), edges=model.edges, growing=())
 
