@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from factorfield.ranking.rank import rank
     from factorfield.show import plotting, report
     from factorfield.show.plotting import plot
-    from factorfield.solution import Solution, load
-    from factorfield.solving import default_model, solve
+    from factorfield.solution import Solution
+    from factorfield.solving import default_model, load, solve
 
 # public name -> module; imported at first use, so that `import factorfield` costs almost nothing
 _HOMES = {
@@ -49,7 +49,7 @@ _HOMES = {
     "LogNormal": "problem.noise", "StudentT": "problem.noise",
     "Identity": "model.activation", "PiecewiseExponential": "model.activation",
     "Model": "model.model", "paper_model": "model.paper",
-    "Solution": "solution", "load": "solution", "solve": "solving", "default_model": "solving",
+    "Solution": "solution", "load": "solving", "solve": "solving", "default_model": "solving",
     "rank": "ranking.rank",
     "ProblemFile": "files.problem_file", "read_problem": "files.problem_file", "plot": "show.plotting",
 }  # fmt: skip

@@ -197,6 +197,7 @@ class WindowModel(Model):
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     first_level: int = 0  # the first window that is tried is the horizon / 2^level
     edges: tuple[float, ...] | None = None
+    jumps: tuple[float, ...] = ()  # instants when something known jumps: each begins a window
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
     cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field
@@ -261,11 +262,11 @@ class WindowModel(Model):
         return replace(self.prior_state, mean=mean)
 
     def with_condition(self, problem: Problem) -> WindowModel:
-        """The same choices for the same problem with further conditions at its end."""
+        """The same choices for the same problem with further conditions after its own, or a later end of time."""
         added = problem.statements[len(self.problem.statements) :]
         default = Sigma(LABEL_NOISE * self.scale, "default")
         sigmas = *self.sigmas, *(default if s.sigma is None else Sigma(s.sigma, "given") for s in added)
-        traits = replace(self.traits, has_later_data=True)
+        traits = replace(self.traits, has_later_data=self.traits.has_later_data or bool(added))
         closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
         return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
 

@@ -10,7 +10,7 @@ Cells are halved until the estimated numerical error meets the tolerance, or unt
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -115,6 +115,21 @@ class Tree:
     def _resume(self, model: TreeModel, known: BoxTree, error: NumericalError, problem: Problem) -> Solution:
         """With further conditions. The numerical error stays: measurements do not reduce it."""
         return self._run(with_condition(model, problem), None, known, error)
+
+    def taken_up(self, stored: Solution) -> Callable[[Problem], Solution] | None:
+        """`resume` of a solution that was read from a file: on the same cells, from the weights that were found."""
+        settings, posterior = stored.settings, stored.posterior
+        gaussian = all(statement.noise is None for statement in stored.problem.statements)
+        if not gaussian or "cells" not in settings or posterior.numerical is None:
+            return None
+        error = NumericalError(posterior.numerical, stored.trace["numerical_error"])
+
+        def resume(problem: Problem) -> Solution:
+            model = tree_model(stored.problem, cells=settings["cells"], degree=settings["degree"])
+            near = replace(model, first_weights=posterior.weight_mean)
+            return self._run(with_condition(near, problem), None, None, error)
+
+        return resume
 
     def _status(self, model: TreeModel, found: Found, error: NumericalError) -> Status:
         if not np.all(np.isfinite(found.weights)):
