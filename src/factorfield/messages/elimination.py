@@ -261,8 +261,20 @@ def smoothed(belief: Belief, link: Segment, future: Message) -> Belief:
     mean = np.concatenate([belief.mean, link.offset + link.slope @ belief.mean])
     if not len(future.rows):
         return Belief(mean, start)
-    end = Belief(
-        link.transition @ belief.mean + link.shift, np.column_stack([link.transition @ belief.root, link.noise_root])
-    )
-    standard = end.standard(future)
+    standard = _both(belief, link).standard(future)
     return Belief(mean + start @ standard.mean, start @ standard.root)
+
+
+def smoothed_mean(belief: Belief, link: Segment, future: Message) -> Array:
+    """The mean of (s, v) given everything, without the far dearer root."""
+    state, eta, width = belief.mean, np.zeros(len(belief.mean)), len(belief.mean)
+    if len(future.rows):
+        moved = _both(belief, link).standard(future).mean
+        state, eta = state + belief.root @ moved[:width], moved[width:]
+    return np.concatenate([state, link.offset + link.slope @ state + link.end_noise @ eta])
+
+
+def _both(belief: Belief, link: Segment) -> Belief:
+    """About the end's state, in the coordinates of the belief at the start and of the window's noise."""
+    root = np.column_stack([link.transition @ belief.root, link.noise_root])
+    return Belief(link.transition @ belief.mean + link.shift, root)

@@ -104,9 +104,8 @@ class WindowSolver:
             if len(inside):
                 link = conditioned(link, inside[:, self.inner], inside[:, self.state], target[within])
         if link is None:
-            if traits.separable:
-                groups = [*self.factors.standing(lower, upper), *groups]
-            return self.eliminate(groups, centre, lower, upper)
+            own = [group for group in groups if not is_standing(group.statement)]
+            return self.eliminate([*self.factors.standing(lower, upper), *own], centre, lower, upper)
         about_state = Message(rows[~within][:, self.state], target[~within])
         return replace(link, message=link.message * about_state) if not within.all() else link
 
