@@ -163,6 +163,7 @@ class Traits:
     steady_windows: bool  # waves keep their size: windows need not become longer
     has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
     starts_by_formula: bool  # not by labels
+    asked_too_often: bool  # equations and walls, for what they leave unmet not to count against uncertain walls
 
 
 @dataclass(frozen=True, eq=False)

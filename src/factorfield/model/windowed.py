@@ -28,7 +28,7 @@ from factorfield.model.choices import (
     window_sigmas,
 )
 from factorfield.model.corners import softened
-from factorfield.model.face_errors import error_part
+from factorfield.model.face_errors import LEFT_OUT_OF_WALLS, error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.graded import GradedSpline, first_cells
@@ -218,7 +218,7 @@ def _representation(
         basis = Tensor({TIME: window, **families})
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
     parts += [part for part in coefficient_parts(problem) if part[0] not in held]
-    parts += [error_part(wall, problem.domain, modes) for wall in _noisy_walls(problem)]
+    parts += [error_part(wall, problem.domain, modes, LEFT_OUT_OF_WALLS) for wall in _noisy_walls(problem)]
     return Representation.build(parts)
 
 
@@ -309,12 +309,29 @@ def _traits(
             (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
             for s in statements
         ),
+        asked_too_often=_asked_too_often(problem),
     )  # fmt: skip
 
 
 def _is_forward(problem: Problem, traits: Traits) -> bool:
     """Does nothing but what is told of the start inform?"""
     return not (traits.has_later_data or problem.unknowns)
+
+def _asked_too_often(problem: Problem) -> bool:
+    """Are equations of second order in time asked more often than they can be met, beside walls that are uncertain?
+
+    An error of a wall sends waves into the field that no polynomial follows, however smooth it is: at the start it does
+    not bend as the field does. What the equations miss by then would count against the error. Surplus equations and
+    walls, and equations without time, do tell of the state."""
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    orders = [s.relation.order(TIME) for s in equations]
+    if not (_noisy_walls(problem) and problem.domain.space and min(orders) >= 1 and max(orders) > 1):
+        return False
+    return len(equations) == len(problem.fields) and not any(
+        sum(_speaks(s, field, axis) for s in problem.statements) > max(_order(s, field, axis) for s in equations)
+        for field in problem.fields
+        for axis in problem.domain.space
+    )
 
 
 def _is_separable(problem: Problem, relations: Mapping[str, LatentRelation]) -> bool:

@@ -108,7 +108,7 @@ class Search:
         path = self.path
         if self.searched is not None:
             return -self.searched.marginal.level
-        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.smoothed(i).mean))
+        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.mean(i)))
 
 
 @dataclass(frozen=True)
