@@ -176,12 +176,12 @@ class Chain:
 
     def _search(self, model: WindowModel, progress: Progress | None) -> Search:
         """Filter and smooth; where that loses unknown coefficients, along their profile."""
-        if model.coordinates:
-            return self._on_marginal(model, progress)
         if self.adapt and not model.local and starts_steep(model):
             model = on_cells_instead(model, self.iterations) or model
         if model.local and not model.cells:
             model = followed(model, self.iterations, progress)
+        if model.coordinates:
+            return self._on_marginal(model, progress)
         solver = WindowSolver(model, self.iterations)
         if model.path and model.edges is not None:
             return self._smoothed(solver, filter_along(solver, model.edges, model.path), progress, model.path)
@@ -254,7 +254,8 @@ class Chain:
         """By the same windows on fewer cells."""
         if not search.model.cells:
             return None
-        return numerical_error(search.model, search.path.centres, self.iterations)
+        solved = replace(search.model, held=search.solver.model.held)
+        return numerical_error(solved, search.path.centres, self.iterations)
 
     @staticmethod
     def _judged(status: Status, model: WindowModel, error: CellError | None) -> Status:

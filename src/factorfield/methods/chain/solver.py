@@ -115,7 +115,7 @@ class WindowSolver:
         key = self.factors.key(lower, upper)
         if key not in self._shared:
             self.factorisations += 1
-            if self.model.cells or self.in_space is None:
+            if self.in_space is None:
                 rows, target = whitened_rows(self.factors.standing(lower, upper), np.zeros(len(self.order)))
                 end = self.factors.end_map(lower, upper)
                 self._shared[key] = segment(rows, target, self.inner, self.state, self.inner_std, end)
@@ -140,7 +140,8 @@ class WindowSolver:
 
     @cached_property
     def in_space(self) -> Semidiscrete | None:
-        return semidiscrete(self.model, self.factors)
+        """The equation between instants, where it is the same in all windows."""
+        return None if self.model.cells else semidiscrete(self.model, self.factors)
 
     # -- mean paths
 
