@@ -1,4 +1,4 @@
-"""Windows over cells that move: each window has its own, as many, and states cross from cells to cells by a linear map."""
+"""Windows over cells that move: each has its own, as many, and states cross from cells to cells by a linear map."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def starts_steep(model: WindowModel) -> bool:
 def on_cells_instead(model: WindowModel, iterations: int) -> WindowModel | None:
     """The problem over cells that follow the field, where modes that were chosen automatically do not resolve it.
 
-    None where it is no such problem - several axes, waves, a start that no formula tells, coefficients that are searched
-    on the marginal likelihood, which would take minutes -, or where cells do not either.
+    None where it is no such problem - several axes, waves, a start that no formula tells, coefficients searched on the
+    marginal likelihood, which would take minutes -, or where cells do not either.
     """
     problem, told = model.problem, model.traits.starts_by_formula and not model.coordinates
     if not told or len(problem.domain.space) != 1 or not model.growing or may_not_follow(problem):
