@@ -78,9 +78,11 @@ def on_cells_instead(model: WindowModel, iterations: int) -> WindowModel | None:
         local = window_model(
             problem, cells="auto", degree=model.asked.degree, windows=model.asked.edges, activation=form.activation
         )
-        return followed(local, iterations, None)
+        found = followed(local, iterations, None)
     except FAILED:
         return None
+    why = f"cells that follow the field: modes along {problem.domain.space[0]} do not resolve it, or would be too many"
+    return replace(found, settings={**found.settings, "features": why})
 
 
 @dataclass(eq=False)
