@@ -37,7 +37,6 @@ from factorfield.solution import Solution, Status, unresolved
 
 Array = NDArray[np.float64]
 HELPED = 0.9  # of the error that cells halved twice may leave: else rounding, or noise, is what is left
-SEEN = 0.1  # of the field: a numerical error from which nothing has been seen to converge
 FREE = 0.1  # of the prior's standard deviation, ten times the field's size: a place that is left with it
 ASKED = 64.5  # places at most, all over the domain
 KEPT = 2 << 30  # bytes of messages that may be kept, so that `condition` renews only what changes
@@ -72,8 +71,7 @@ class Tree:
         tree = taken(solution.model, TreeModel, self.name)
         error = solution.trace["numerical_error"]
         history = (*tree.errors_before, error)
-        seen = error < SEEN or not tree.is_linear  # cells far wider than a layer do not see it, and halving helps late
-        enough = error <= self.tolerance or (seen and len(history) > 2 and error > HELPED * history[-3])
+        enough = error <= self.tolerance or (len(history) > 2 and error > HELPED * history[-3])
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
             return None
