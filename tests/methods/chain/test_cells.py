@@ -107,3 +107,27 @@ def test_cells_are_not_taken_where_they_cannot_be() -> None:
     )  # fmt: skip
     model = ff.default_model(waves, method="chain")
     assert isinstance(model, WindowModel) and on_cells_instead(model, 30) is None
+
+
+def test_cells_follow_the_field_and_not_the_noise_of_labels() -> None:
+    """A start that 101 noisy labels tell: its prior is a process, whatever the cells."""
+    rng, x = np.random.default_rng(0), np.linspace(-1, 1, 101)
+    labels = ff.Observations(x=x, t=0.0, u=-np.sin(np.pi * x) + 0.02 * rng.standard_normal(101), sigma=0.02)
+    known = burgers()
+    found = ff.solve(known.replace(conditions=[labels, *known.conditions[1:]]), cells={"x": 44})
+    assert found.status == "converged" and found.trace["windows"] < 60
+    mesh = np.meshgrid(T, X, indexing="ij")
+    truth = exact(mesh[1].ravel(), mesh[0].ravel()).reshape(len(T), len(X))
+    field = found.predict(t=T, x=X[1:-1])
+    z = (field["mean"].transpose("t", "x").values - truth[:, 1:-1]) / field["std"].transpose("t", "x").values
+    assert 0.5 < np.sqrt(np.mean(z**2)) < 1.8  # one draw of some ten directions that labels leave open
+    start = found.predict(t=[0.0], x=X)["std"].values
+    assert start.max() < 0.5 * 0.02  # labels share what they know
+
+
+def test_cells_need_a_start() -> None:
+    domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
+    seen = ff.Observations(x=np.linspace(0, 1, 9), t=np.full(9, 0.5), u=np.ones(9), sigma=0.1)
+    with pytest.raises(ff.ProblemError, match="a start that a formula or labels tell") as error:
+        ff.solve(ff.Problem("u_t = 0.1*u_xx", domain, {}, [seen]), "chain", cells={"x": 24})
+    assert "\n" not in str(error.value)

@@ -274,6 +274,6 @@ class WindowSolver:
         prior, total = self.model.prior_state, 0.0
         for index, own in enumerate(groups):
             weights = weights_of(index)
-            away = (weights[self.state] - prior.mean) / np.diagonal(prior.root) if index == 0 else np.zeros(0)
+            away = linalg.solve(prior.root, weights[self.state] - prior.mean) if index == 0 else np.zeros(0)
             total += self.merit(own, weights, away)
         return total
