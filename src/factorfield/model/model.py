@@ -202,6 +202,7 @@ class WindowModel(Model):
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
     cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field
+    process: Mapping[str, Array] = field(default_factory=dict)  # by field over cells, a root of its start's prior
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -252,7 +253,12 @@ class WindowModel(Model):
     @cached_property
     def prior_state(self) -> Belief:
         state = self.layout[0]
-        return Belief(self.prior.mean[state], np.diag(self.prior.std[state]))
+        root = np.diag(self.prior.std[state])
+        for name, own in self.process.items():
+            first = self.representation.latents[self.representation.forms[name].latents[0]].block.start
+            at = np.flatnonzero((state >= first) & (state < first + len(own)))
+            root[np.ix_(at, at)] = own
+        return Belief(self.prior.mean[state], root)
 
     def first_state(self) -> Belief:
         """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""

@@ -33,6 +33,7 @@ from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.graded import GradedSpline, first_cells
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
+from factorfield.model.process import start_roots
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
@@ -79,6 +80,8 @@ def window_model(
     ansatz = activation or Identity()
     sizes = sizes_of(problem, ansatz)
     if cells is not None:
+        if not _tells_start(problem):
+            raise expected("a start that a formula or labels tell, with cells=", "none", "ff.Initial, or no cells=")
         local: dict[str, Family] = {**first_cells(problem, cells, modes)}
         return with_families(problem, local, ansatz, sizes, {}, Asked(degree, edges, cells != "auto"), local)
     given, spectra = checked_counts(modes, problem, "modes"), spectra_of(problem, sizes.offsets)
@@ -119,6 +122,7 @@ def with_families(
         sigmas=sigmas, modes=counts, scale=scale, settings=settings, advice=corners, degree=degree, traits=traits,
         space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),
+        process=start_roots(problem, families, sizes.offsets),
         asked=asked, edges=asked.edges, jumps=jumps_of(problem), held=numbers,
         spectrum=_start_spectrum(problem, traits, scale, fastest),
     )  # fmt: skip
