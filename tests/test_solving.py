@@ -166,9 +166,9 @@ def test_a_block_that_is_not_resolved_stays_where_boxes_fail_or_leave_more(monke
     problem = ff.Problem("u_xx = -sin(pi*x)", {"x": ff.Interval(0, 1)}, {}, [*WALLS])
     tree = ff.methods.Tree
     block = lost(ff.solve(problem, "joint"))
-    assert _or_local(problem, block).settings["method"] == "tree"
-    assert _or_local(ff.default_model(problem), block) is block  # a model is never replaced
-    assert _or_local(problem, ff.solve(problem, "joint")).settings["method"] == "joint"
+    assert _or_local(problem, block, {}, None).settings["method"] == "tree"
+    assert _or_local(ff.default_model(problem), block, {}, None) is block  # a model is never replaced
+    assert _or_local(problem, ff.solve(problem, "joint"), {}, None).settings["method"] == "joint"
     kept = tree.run
 
     def refused(self: Any, model: Any, progress: Any = None) -> ff.Solution:
@@ -180,7 +180,7 @@ def test_a_block_that_is_not_resolved_stays_where_boxes_fail_or_leave_more(monke
 
     for run in (refused, worse):
         monkeypatch.setattr(tree, "run", run)
-        assert _or_local(problem, block) is block
+        assert _or_local(problem, block, {}, None) is block
 
 
 def front() -> ff.Problem:

@@ -356,7 +356,7 @@ def _face_size(problem: Problem, statement: Statement, sizes: Sizes) -> float:
 
 def window_sigmas(
     problem: Problem, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
-    is_forward: bool,
+    is_forward: bool = False,
 ) -> tuple[Sigma, ...]:  # fmt: skip
     """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold, `is_forward`
     says that nothing but the start informs."""

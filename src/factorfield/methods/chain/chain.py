@@ -182,7 +182,8 @@ class Chain:
     def _richer(self, model: WindowModel, solution: Solution) -> WindowModel | None:
         """More modes along the axis that the numerical error asks them for."""
         along = solution.trace.get("numerical_error_along", {})
-        if not solution.trace.get("numerical_error", 0.0) > self.tolerance or not model.growing or model.cells:
+        error = solution.trace.get("numerical_error", 0.0)
+        if solution.status != "unresolved" or not error > self.tolerance or not model.growing or model.cells:
             return None
         axis = max(model.growing, key=lambda name: along[name])
         if along[axis] > INNER * self.tolerance and grown_modes(model, axis) is not None:
@@ -328,7 +329,7 @@ class Chain:
         """The status beside the numerical error."""
         if status != "converged" or (error is None and not model.cells):
             return status
-        if error is not None and error.relative <= self.tolerance:
+        if error is not None and error.is_met(self.tolerance):
             return Status("converged", f"{status.help}; numerical error {error.relative:.1g} of the field")
         counts = " x ".join(str(count) for count in model.modes.values())
         kind = "cells" if model.cells else "modes"
@@ -351,6 +352,7 @@ class Chain:
             trace["moved"] = list(search.moves)
         if error is not None:
             trace["numerical_error"], trace["numerical_error_along"] = error.relative, dict(error.axes)
+            trace["left_open"] = error.left_open
 
         near: dict[str, float] = {}
         if search.searched is not None:
