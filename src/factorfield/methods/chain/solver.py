@@ -43,6 +43,7 @@ class Window:
     weights: Array
     groups: list[FactorGroup]
     unsettled: float = 0.0  # nats that the last step of the search within it still moved; 0: it rests
+    is_far: bool = False  # was the search given up, the equation missed all over the window?
 
 
 class WindowSolver:
@@ -193,7 +194,7 @@ class WindowSolver:
                 return Window(start, link, weights, groups)
             slow = slow + 1 if gained < SLOW * merit else 0
             if slow == MOST_SLOW and self._is_far(groups, weights):
-                break
+                return Window(start, link, weights, groups, abs(gained), is_far=True)
         return Window(start, link, weights, groups, abs(gained))
 
     def _is_far(self, groups: list[FactorGroup], weights: Array) -> bool:
