@@ -271,16 +271,22 @@ def smoothed(belief: Belief, link: Segment, future: Message) -> Belief:
 
     `belief` is the filtered one at the start, `future` what later windows say about the end's state.
     """
+    return smoothed_with_end(belief, link, future)[0]
+
+
+def smoothed_with_end(belief: Belief, link: Segment, future: Message) -> tuple[Belief, Array]:
+    """The smoothed belief, and a root of the end's state in the same noises: products with it are covariances."""
     width = len(belief.mean)
     start = np.zeros((width + len(link.offset), 2 * width))
     start[:width, :width] = belief.root
     start[width:, :width] = link.slope @ belief.root
     start[width:, width:] = link.end_noise
     mean = np.concatenate([belief.mean, link.offset + link.slope @ belief.mean])
+    end = _both(belief, link)
     if not len(future.rows):
-        return Belief(mean, start)
-    standard = _both(belief, link).standard(future)
-    return Belief(mean + start @ standard.mean, start @ standard.root)
+        return Belief(mean, start), end.root
+    standard = end.standard(future)
+    return Belief(mean + start @ standard.mean, start @ standard.root), end.root @ standard.root
 
 
 def smoothed_mean(belief: Belief, link: Segment, future: Message) -> Array:
@@ -296,3 +302,18 @@ def _both(belief: Belief, link: Segment) -> Belief:
     """About the end's state, in the coordinates of the belief at the start and of the window's noise."""
     root = np.column_stack([link.transition @ belief.root, link.noise_root])
     return Belief(link.transition @ belief.mean + link.shift, root)
+
+
+def following(link: Segment, future: Message) -> tuple[Array, Array]:
+    """Given all that is known, what moves with the state s at a window's start: (s, v), and the end's state.
+
+    What later windows say ties the noise eta to s: eta = -U^-1 V s + ..., from a QR of [rows G, rows F; I, 0].
+    """
+    width = len(link.transition)
+    if not len(future.rows):
+        return np.vstack([np.eye(width), link.slope]), link.transition
+    told = np.column_stack([future.rows @ link.noise_root, future.rows @ link.transition])
+    upper = triangle(np.vstack([told, np.eye(width, 2 * width)]))[:width]
+    noise = -linalg.solve_triangular(upper[:, :width], upper[:, width:], check_finite=False)
+    weights = np.vstack([np.eye(width), link.slope + link.end_noise @ noise])
+    return weights, link.transition + link.noise_root @ noise

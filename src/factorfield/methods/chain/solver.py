@@ -129,7 +129,7 @@ class WindowSolver:
         key = self.factors.key(lower, upper)
         if key not in self._shared:
             self.factorisations += 1
-            if self.model.cells or self.in_space is None:
+            if self.in_space is None:
                 rows, target = whitened_rows(self.factors.standing(lower, upper), np.zeros(len(self.order)))
                 end = self.factors.end_map(lower, upper)
                 self._shared[key] = segment(rows, target, self.inner, self.state, self.inner_std, end)
@@ -154,7 +154,8 @@ class WindowSolver:
 
     @cached_property
     def in_space(self) -> Semidiscrete | None:
-        return semidiscrete(self.model, self.factors)
+        """The equation between instants, where it is the same in all windows."""
+        return None if self.model.cells else semidiscrete(self.model, self.factors)
 
     # -- mean paths
 
@@ -297,6 +298,6 @@ class WindowSolver:
         prior, total = self.model.prior_state, 0.0
         for index, own in enumerate(groups):
             weights = weights_of(index)
-            away = (weights[self.state] - prior.mean) / np.diagonal(prior.root) if index == 0 else np.zeros(0)
+            away = linalg.solve(prior.root, weights[self.state] - prior.mean) if index == 0 else np.zeros(0)
             total += self.merit(own, weights, away)
         return total
