@@ -53,3 +53,9 @@ def test_what_is_unclear_is_refused_with_a_way_out(entry: dict[str, str], stamp:
 def test_a_format_settles_what_is_unclear() -> None:
     american = Clock("time", "d", "2024-05-01", "%m/%d/%Y %I:%M %p")
     assert american.number("05/02/2024 06:00 PM", "") == 1.75
+
+
+@pytest.mark.parametrize("form", ["%Y%Y", "%c%Y", "%Q", "%"])
+def test_a_format_that_makes_no_pattern_is_refused_in_one_line(form: str) -> None:
+    with pytest.raises(ff.ProblemError, match="another format than"):
+        Clock("time", "h", "2024-05-01", form).number("2024-05-01", "a line")
