@@ -50,7 +50,7 @@ def test_a_file_whose_columns_have_our_names_needs_no_mapping_and_grids_are_flat
     [
         ("a.csv", "x,t,u\n1,2\n", "3 values in line 2"), ("a.csv", "x,t,u\n1,2,abc\n", "line 2, column u"),
         ("a.csv", "1,2,3\n4,5,6\n", "header"), ("a.csv", "x,t,u\n", "at least one line"),
-        ("a.csv", "x,t,v\n1,2,3\n", "'u'"), ("a.csv", "x,t,u\n1,2,\n1,3,null\n", "at least one row of a.csv"),
+        ("a.csv", "x,t,v\n1,2,3\n", "'u'"), ("a.csv", "x,t,u\n1,2,\n1,3,null\n", "rows of a.csv with a value"),
         ("a.csv", "x;t;u\n1;2;0,5\n", "decimal point"), ("a.csv", "x,t,u\n0,1,0,2,0,5\n", "decimal commas"),
         ("a.csv", "# by hand\n\nx,t,u\n1,2,3\n# noon\n\n1,2,abc\n", "line 7, column u of a.csv"),
         ("a.csv", "x,t,u\n1,2,1_000\n", "a number in line 2"), ("a.csv", "x,t,u\n1,2,\u0663\n", "a number in line 2"),

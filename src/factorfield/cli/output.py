@@ -14,7 +14,18 @@ from factorfield.errors import expected, visible
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Level = Annotated[float, typer.Option("--level", help="Probability that an interval holds what it is about.")]
 DURATIONS = ((30.0, "seconds"), (1800.0, "minutes"), (86400.0, "hours"))
-WORDS = ("method", "status", "cell", "row", "feature", "judged by", "verdict")  # columns of words, not numbers
+WORDS = (
+    "method",
+    "name",
+    "evidence",
+    "coefficients",
+    "status",
+    "cell",
+    "row",
+    "feature",
+    "judged by",
+    "verdict",
+)  # columns of words, not numbers
 
 
 def number(value: float) -> str:

@@ -16,11 +16,11 @@ def plot_run(
     run: Run,
     kind: Annotated[
         str,
-        typer.Option(help="summary, fields, slices, residual, coefficients, trace, reliability or graph."),
+        typer.Option(help="summary, fields, slices, sensors, residual, coefficients, trace, reliability or graph."),
     ] = "summary",
     out: Annotated[Path | None, typer.Option(help="png, pdf or svg; without it, run-<kind>.png here.")] = None,
 ) -> None:
-    """Draw a stored solution: fields, slices, residual, coefficients, convergence, reliability, factor graph."""
+    """Draw a stored solution: maps, slices, sensors over time, coefficients, convergence, reliability, factor graph."""
     from factorfield.files.problem_file import check_no_input
     from factorfield.show.plotting import check_kind, check_picture, plot
     from factorfield.solution import load

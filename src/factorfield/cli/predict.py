@@ -80,7 +80,7 @@ def _places(grid: list[str], at: Path | None, domain: "Domain") -> "dict[str, ND
         _check_count(len(next(iter(points.values()))), "a part of them")
         return points
     axes = {}
-    for name, x in map(_axis, grid):
+    for name, x in map(axis_places, grid):
         if name in axes:
             raise expected(f"places along {name} once", "twice", EXAMPLE)
         axes[name] = x
@@ -93,7 +93,7 @@ def _check_count(count: int, attempt: str) -> None:
         raise expected(f"at most {MOST_PLACES} places", str(count), attempt)
 
 
-def _axis(text: str) -> "tuple[str, NDArray[np.float64]]":
+def axis_places(text: str) -> "tuple[str, NDArray[np.float64]]":
     import numpy as np
 
     name, sign, value = text.partition("=")
