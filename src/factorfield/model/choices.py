@@ -637,4 +637,5 @@ def window_prior(
             for order in range(1, family.states):
                 block = slice(latent.block.start + order * across, latent.block.start + (order + 1) * across)
                 sd[block] = BROAD * reach * rate**order
-    return Diagonal.from_moments(mean, sd**2)
+    with np.errstate(over="ignore"):  # a state that nothing bounds
+        return Diagonal.from_moments(mean, sd**2)

@@ -515,6 +515,8 @@ def _wall_row(problem: Problem, wall: Statement, field: str, axis: str, family: 
     middle = {**problem.domain.centre, **{name: np.array([at]) for name, at in face.items()}}
     for jet, coefficient in relation.linear_part.items():
         size = float(np.ravel(evaluate_coefficient(coefficient, problem.typical_parameters, middle))[0])
+        if not np.isfinite(size):
+            return None
         for shift, weight in stencil:
             at = face[axis] + shift.get(axis, 0.0)
             total = total + size * weight * family(np.atleast_1d(at), dict(jet.orders).get(axis, 0))[0]
