@@ -40,7 +40,8 @@ def solve(
 
     method    a name, or a configured object such as ff.methods.Joint(); None: "tree" in three axes of space, else
               "chain" with time, else "joint", and "tree" where that cannot resolve the field
-    options   of a method given by name, and of the model made for a problem: modes=, and collocation=, activation=
+    options   tolerance= is asked of the numerical error, relative to the field (1e-5); other options of a method given
+              by name, and of the model made for a problem: modes=, and collocation=, activation=
               (one block), degree=, windows=, activation= (chain) or cells=, degree= (tree)
     adapt     False: no new modes or noise levels. A solution's own model then gives the same numbers again
     progress  True for a bar on a terminal, or a callback (text, fraction done)
@@ -54,8 +55,8 @@ def solve(
             solutions = together(models, report)
         else:
             solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
-    if method is None and adapt and not options:
-        solutions = [_or_local(item, solution) for item, solution in zip(items, solutions, strict=True)]
+    if method is None and adapt and options.keys() <= {"tolerance"}:
+        solutions = [_or_local(item, solution, options) for item, solution in zip(items, solutions, strict=True)]
     for solution in solutions:
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)
@@ -100,11 +101,11 @@ def _solve_one(
     return solve_with_sites(item, run)
 
 
-def _or_local(item: Problem | Model, solution: Solution) -> Solution:
+def _or_local(item: Problem | Model, solution: Solution, options: Mapping[str, Any]) -> Solution:
     """The solution, or the one on local features where those of one block lost details and these do not."""
     if isinstance(item, Model) or solution.settings.get("method") != "joint" or solution.status != "unresolved":
         return solution
-    local = _solve_one(item, methods.get("tree"), {}, None)
+    local = _solve_one(item, methods.get("tree", **options), {}, None)
     return local if local.status == "converged" else solution
 
 
