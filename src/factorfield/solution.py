@@ -19,6 +19,7 @@ from factorfield.model.model import Model
 from factorfield.posterior.base import Estimate, Posterior
 from factorfield.posterior.covariance import correlation, covariance
 from factorfield.posterior.measuring import next_measurements
+from factorfield.problem.horizon import extended
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import versions
 
@@ -69,7 +70,7 @@ class Solution:
     timings: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: Model | None = None
-    resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
+    resume: Callable[[Problem], Solution] | None = None  # with more conditions or a later end, all choices kept
     advice: tuple[Advice, ...] | None = ()  # what a user should know; None: a file that does not say
     unresolved: str | None = None  # an axis along which `refine` has to add modes
     evidence: Callable[[], float | None] | None = None  # computes log_evidence, when it is asked for
@@ -123,7 +124,7 @@ class Solution:
 
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
         observation noise to std, quantiles=[0.05, 0.95] adds quantiles, numerical=False leaves what the representation
-        misses out of std.
+        misses out of std. Outside a region everything is NaN, and the coordinate `inside` tells where that is.
         """
         with threads.suited_to(self.posterior.representation.size):
             return self.posterior.predict(axes, of, noise, points, quantiles, numerical)
@@ -186,16 +187,25 @@ class Solution:
 
     def condition(self, more: Condition | Sequence[Condition]) -> Solution:
         """A new solution that also knows `more`, without starting over: equal to solving with everything at once."""
-        if self.resume is None:
-            raise expected(
-                "a solution that method='chain' made in this session",
-                f"one by {self.settings.get('method', 'another method')}, made elsewhere or without windows",
-                "ff.solve with all conditions",
-            )  # fmt: skip
         added = list(more) if isinstance(more, Sequence) else [more]
         problem = self.problem.replace(conditions=[*self.problem.conditions, *added])
+        return self._resumed(problem, "ff.solve(solution.problem.replace(conditions=[...])) with all conditions")
+
+    def extend(self, t: float) -> Solution:
+        """A new solution up to a later end of time, without starting over: a forecast beyond what was measured."""
+        longer, method = extended(self.problem, t), self.settings.get("method")
+        if method != "chain":
+            raise expected("a solution by method='chain'", f"one by {method}", "ff.solve with the longer domain")
+        return self._resumed(longer, "ff.solve with the longer domain")
+
+    def _resumed(self, problem: Problem, attempt: str) -> Solution:
+        if self.resume is None:
+            method = str(self.settings.get("method", "another method"))
+            other = any(statement.noise is not None for statement in self.problem.statements)
+            received = f"one by {method}{' with other noise' if other else ''}"
+            raise expected("a solution by method='chain' or 'tree' with Gaussian noise", received, attempt)
         solution = self.resume(problem)
-        warn_of(solution.advice or (), stacklevel=2)
+        warn_of(solution.advice or (), stacklevel=3)
         return solution
 
     def default_grid(self) -> dict[str, Array]:

@@ -91,7 +91,9 @@ def print_json(document: Mapping[str, object]) -> None:
     """The one document on stdout; what is no number is null, as JSON knows neither NaN nor infinity."""
     import json
 
-    typer.echo(json.dumps(plain(document), ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(plain(document), ensure_ascii=False, indent=2, allow_nan=False)
+    # what no terminal may show, and what is no text, as JSON spells it: the same document
+    typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def plain(value: object) -> Json:

@@ -28,6 +28,7 @@ SMALLEST_STEP = 1e-5  # prior sds
 FARTHEST = 0.5  # prior sds that a step may go: no farther than the next mode
 LEAST_CURVATURE = 0.3  # of the prior's: where the density is not concave
 ARRIVED, NEAR = 5e-3, 0.5  # posterior sds: a step that goes no farther has arrived, or needs no proof that it gains
+DIFFERENCE = 0.3  # posterior sds, of slopes that are compared between two models
 MOST_STEPS, HALVINGS = 30, 6
 NODES = {1: 7, 2: 3}  # of the quadrature per unknown number
 MARGINAL = "what is unknown beside the fields was found on its marginal likelihood"
@@ -85,6 +86,29 @@ def of_numbers(coordinates: Sequence[Coordinate], found: Marginal) -> tuple[Arra
     count, std = len(coordinates), np.array([each.std for each in coordinates])
     mean = np.array([each.mean for each in coordinates]) + std * found.mean[:count]
     return mean, std[:, None] * np.linalg.cholesky(found.covariance[:count, :count])
+
+
+def moved(found: Marginal, evidence: Density, other: Density) -> Array:
+    """The mean under another evidence that differs little: one Newton step by the difference of their slopes."""
+    steps = DIFFERENCE * np.diag(np.sqrt(np.diag(found.covariance)))
+
+    def slopes(of: Density) -> Array:
+        ends = [(of(found.mean + step), of(found.mean - step)) for step in steps]
+        return np.array([(a - b) / (2.0 * step.sum()) for (a, b), step in zip(ends, steps, strict=True)])
+
+    return np.asarray(found.mean + found.covariance @ (slopes(other) - slopes(evidence)), float)
+
+
+def slopes_by_numbers(
+    means: Callable[[Array], Array], coordinates: Sequence[Coordinate], found: Marginal
+) -> Array:
+    """How means of weights follow the latents of unknown numbers (the last axis): differences over one posterior sd."""
+    spread, slopes = np.sqrt(np.diag(found.covariance)), []
+    for index, each in enumerate(coordinates):
+        step = spread[index] * np.eye(len(found.mean))[index]
+        change = means(found.mean + step) - means(found.mean - step)
+        slopes.append(change / (2.0 * spread[index] * each.std))
+    return np.stack(slopes, axis=-1)
 
 
 def axis_points(count: int, numbers: int) -> list[Array]:

@@ -5,6 +5,7 @@ Code outside this room asks a posterior for fields; how the belief about the wei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
+MOST_SCATTERED, MOST_ON_GRID = 1 << 14, 1 << 19  # places that are looked at together
 
 
 class Estimate(TypedDict):
@@ -112,7 +114,7 @@ class Posterior:
         columns: dict[str, list[Array]] = {}
         for name, relation in zip(names, relations, strict=True):
             with np.errstate(all="ignore"):  # what is beyond all numbers is infinite or NaN, and seen by who asked
-                mean, variance, bands = (self if numerical else self.exact)._moments(relation, grid, points, levels)
+                mean, variance, bands = (self if numerical else self.exact)._in_parts(relation, grid, points, levels)
             if noise:
                 widened = np.sqrt(1.0 + self._noise(name) ** 2 / np.where(variance > 0.0, variance, np.inf))
                 variance = variance + self._noise(name) ** 2
@@ -132,6 +134,9 @@ class Posterior:
             found = xr.Dataset(data, coords, {"of": names[0]})
         else:
             found = xr.Dataset(data, {**coords, "field": names})
+        inside = self._inside(found, grid, unused)
+        if inside is not None:
+            found = found.where(inside).assign_coords(inside=inside)
         return found.drop_vars(unused) if points else found.isel(dict.fromkeys(unused, 0), drop=True)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
@@ -150,7 +155,34 @@ class Posterior:
             zeta = self._combine_means(relation, means, flat)
             draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
         found = xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
+        inside = self._inside(found, grid, unused)
+        if inside is not None:
+            found = found.where(inside).assign_coords(inside=inside)
         return found.isel(dict.fromkeys(unused, 0), drop=True)
+
+    def _in_parts(
+        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
+    ) -> tuple[Array, Array, Array]:
+        """`_moments` of many places, part by part: a scattered point is a row over all weights."""
+        parts = [self._moments(relation, part, points, levels) for part in _parts(grid, points)]
+        if len(parts) == 1:
+            return parts[0]
+        mean, variance, bands = zip(*parts, strict=True)
+        return np.concatenate(mean), np.concatenate(variance), np.concatenate(bands, axis=-1)
+
+    def _inside(
+        self, found: xr.Dataset | xr.DataArray, grid: Mapping[str, Array], unused: Sequence[str]
+    ) -> xr.DataArray | None:
+        """Which of the predicted places lie in the region; None without one, or if nothing asked for varies over it."""
+        import xarray as xr
+
+        shape = self.problem.shape
+        if shape is None or set(unused) & set(shape.axes):
+            return None
+        first, second = (xr.Variable(found[axis].dims, grid[axis]) for axis in shape.axes)
+        x, y = xr.broadcast(xr.DataArray(first), xr.DataArray(second))
+        inside = shape.contains({shape.axes[0]: x.values.ravel(), shape.axes[1]: y.values.ravel()})
+        return xr.DataArray(inside.reshape(x.shape), dims=x.dims)
 
     def _moments(
         self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
@@ -246,7 +278,10 @@ class Posterior:
 
     def _relation(self, of: str) -> LatentRelation:
         text = self.problem.equations[0].text if of == "residual" else of
-        return self.representation.read(self.problem.relation(text))
+        relation = self.representation.read(self.problem.relation(text))
+        if not relation.functionals:
+            raise expected("a quantity of the field", f"{of!r}, which knows none", f"of='{self.problem.fields[0]}'")
+        return relation
 
     def _noise(self, name: str) -> float:
         if name not in self.noise:
@@ -330,6 +365,23 @@ class Posterior:
         """Values over a latent's own axes, broadcast over the whole grid and flattened."""
         shape = [len(x) if name in latent.basis.axes else 1 for name, x in grid.items()]
         return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
+
+
+def _parts(grid: Mapping[str, Array], points: bool) -> Iterator[dict[str, Array]]:
+    """Places a part at a time, in the order of all: scattered ones, or those of a grid, whose last axis runs first."""
+    most = MOST_SCATTERED if points else MOST_ON_GRID
+    sizes = [len(x) for x in grid.values()]
+    if (sizes[0] if points else math.prod(sizes)) <= most:
+        yield dict(grid)
+        return
+    cut = 0 if points else next(i for i in range(len(sizes)) if math.prod(sizes[i + 1 :]) <= most)
+    length = most if points else max(1, most // math.prod(sizes[cut + 1 :]))
+    names = list(grid)
+    for before in np.ndindex(*sizes[:cut]):
+        fixed = {name: grid[name][at : at + 1] for name, at in zip(names, before, strict=False)}
+        for start in range(0, sizes[cut], length):
+            own = slice(start, start + length)
+            yield {n: fixed[n] if n in fixed else x[own] if points or n == names[cut] else x for n, x in grid.items()}
 
 
 def _at_same_places(functionals: Functionals, values: Array) -> Array:

@@ -37,10 +37,11 @@ BLOCK_BYTES = 1 << 27  # of covariances between features, or of weights of funct
 
 @dataclass(frozen=True, eq=False)
 class BoxesPosterior(Posterior):
-    """N(mean, W W') with W the tree's, and independent numerical errors of the weights."""
+    """N(mean, W W' + beside beside') with W the tree's, and independent numerical errors of the weights."""
 
     mean: Array
     tree: BoxTree
+    beside: Array | None = None  # (weights, numbers): what the spread of unknown numbers adds, a root of the covariance
 
     marker = "box_kind"
 
@@ -53,7 +54,7 @@ class BoxesPosterior(Posterior):
         variance = np.zeros(len(self.mean))
         for index, covariance in self.tree.marginals(self._cells.leaves):
             variance[self.tree.boxes[index].front] = np.diagonal(covariance)
-        return np.sqrt(variance)
+        return np.sqrt(variance if self.beside is None else variance + np.sum(self.beside**2, axis=1))
 
     @cached_property
     def _splines(self) -> dict[str, Spline]:
@@ -67,7 +68,8 @@ class BoxesPosterior(Posterior):
     # -- files
 
     def arrays(self) -> dict[str, Array]:
-        return {"weight_means": self.mean, **arrays_of(self.tree)}
+        beside = {} if self.beside is None else {"box_beside": self.beside}
+        return {"weight_means": self.mean, **arrays_of(self.tree), **beside}
 
     @classmethod
     def from_arrays(
@@ -76,7 +78,9 @@ class BoxesPosterior(Posterior):
         mean = shaped(arrays, "weight_means", representation.size)
         empty = cls(problem, representation, noise, mean, BoxTree((), ()))
         empty._check_splines()
-        return cls(problem, representation, noise, mean, tree_of(arrays, representation, empty._splines))
+        tree = tree_of(arrays, representation, empty._splines)
+        beside = shaped(arrays, "box_beside", len(mean), None) if "box_beside" in arrays else None
+        return cls(problem, representation, noise, mean, tree, beside)
 
     def _check_splines(self) -> None:
         """One spline along every axis, for all that is written in it."""
@@ -102,6 +106,8 @@ class BoxesPosterior(Posterior):
         columns[at, np.arange(len(at))] = 1.0
         gathered = self.tree.gather(columns)
         covariance = gathered.T @ gathered
+        if self.beside is not None:
+            covariance = covariance + self.beside[at] @ self.beside[at].T
         parts = [(name, Tensor({}), self.representation.forms[name]) for name in names]
         own = Representation.build(parts)
         root = linalg.cholesky(covariance, lower=True)
@@ -112,7 +118,8 @@ class BoxesPosterior(Posterior):
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         for _ in range(count):
-            yield self.mean + self.tree.spread(rng.standard_normal(len(self.mean)))
+            drawn = self.mean + self.tree.spread(rng.standard_normal(len(self.mean)))
+            yield drawn if self.beside is None else drawn + self.beside @ rng.standard_normal(self.beside.shape[1])
 
     def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
         places, read = self._read(atoms, grid, points)
@@ -122,6 +129,9 @@ class BoxesPosterior(Posterior):
             self._gathered(read, covariance)
         else:
             self._from_leaves(read, places, covariance)
+        if self.beside is not None:
+            moved = np.stack([np.einsum("nk,nkc->nc", values, self.beside[columns]) for columns, values in read])
+            covariance += np.einsum("anc,bnc->abn", moved, moved)
         return means, covariance
 
     def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:

@@ -26,6 +26,7 @@ from factorfield.model.spectrum import Tail
 from factorfield.posterior.base import Estimate, Posterior, shaped
 from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
+from factorfield.posterior.left_out import profile
 from factorfield.posterior.numbers import Numbers
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
@@ -184,15 +185,23 @@ class ChainPosterior(Posterior):
         for index in np.unique(which):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
-            own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
+            seen = self.seen(int(index))
+            own_means, own = seen._atom_moments(atoms, part, points)
             self._add_interior(own, int(index), atoms, part, points)
+            self._add_left_out(own, seen, atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
+        return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
+
+    def _add_left_out(
+        self, covariance: Array, seen: GaussianPosterior, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+    ) -> None:
+        """Add the variance of the modes that the basis leaves out, where those that it holds say that they are."""
         for a, (name, orders) in enumerate(atoms):
             if name in self.tails:
-                added = self.tails[name].of(dict(orders), np.asarray(grid[TIME]) - self.edges[0])
-                covariance[a, a] += added[:, None]
-        return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
+                tail = self.tails[name]
+                size = tail.of(dict(orders), np.asarray(grid[TIME]) - self.edges[0])
+                covariance[a, a] += (size[:, None] * profile(seen, name, tail.axis, grid, points)).ravel()
 
     def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
         assert self.numerical is not None
@@ -441,8 +450,8 @@ def _check_shapes(representation: Representation, arrays: Mapping[str, Array]) -
 
 
 def _check_indices(name: str, values: Array, count: int) -> None:
-    whole = values == np.round(values)
-    if values.ndim != 1 or not np.all(whole & (values >= 0.0) & (values < count)):
+    known = values.ndim == 1 and bool(np.all((values >= 0.0) & (values < count)))  # also not of NaN
+    if not known or np.any(values != np.round(values)):
         raise expected(f"{name} of whole numbers below {count}", "others", "saving it again")
 
 

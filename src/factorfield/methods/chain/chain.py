@@ -38,6 +38,7 @@ from factorfield.methods.chain.passes import (
     smooth,
 )  # fmt: skip
 from factorfield.methods.chain.profile import is_lost, profile_search
+from factorfield.methods.chain.remade import is_complete, longer, model_of
 from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.marginal import MARGINAL, UNSETTLED
@@ -50,6 +51,7 @@ from factorfield.model.searched import latents, position
 from factorfield.model.windowed import window_model
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import ChainPosterior
+from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
@@ -106,7 +108,7 @@ class Search:
         path = self.path
         if self.searched is not None:
             return -self.searched.marginal.level
-        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.smoothed(i).mean))
+        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.mean(i)))
 
 
 @dataclass(frozen=True)
@@ -202,12 +204,12 @@ class Chain:
 
     def _search(self, model: WindowModel, progress: Progress | None) -> Search:
         """Filter and smooth; where that loses unknown coefficients, along their profile."""
-        if model.coordinates:
-            return self._on_marginal(model, progress)
         if self.adapt and not model.local and starts_steep(model):
             model = on_cells_instead(model, self.iterations) or model
         if model.local and not model.cells:
             model = followed(model, self.iterations, progress)
+        if model.coordinates:
+            return self._on_marginal(model, progress)
         solver = WindowSolver(model, self.iterations)
         if model.path and model.edges is not None:
             return self._smoothed(solver, filter_along(solver, model.edges, model.path), progress, model.path)
@@ -274,6 +276,41 @@ class Chain:
         status, moves = smooth(solver, path, progress)
         return Search(solver, path, status, moves, centres)
 
+    def resume(
+        self, model: WindowModel, problem: Problem, near: Mapping[str, float], known: Path | None = None
+    ) -> Solution:
+        """A solved model taken up again for its problem with more conditions, or up to a later end of time.
+
+        near   the unknowns and the spectrum that were found, where they are searched
+        known  its path, if it is still there
+        """
+        begin = time.perf_counter()
+        assert model.edges is not None
+        is_longer = problem.domain[TIME].upper > model.edges[-1]
+        if is_longer and model.cells:  # where cells go cannot be told from where they were
+            form = model.representation.forms[problem.fields[0]]
+            again = window_model(problem, cells="auto", degree=model.degree, activation=form.activation)
+            return self._solution(self._search(again, None), time.perf_counter() - begin)
+        more = replace(longer(model, problem) if is_longer else model.with_condition(problem), start=near)
+        same = more.representation is model.representation and not near
+        with threads.suited_to(model.size):
+            solver = WindowSolver(more.at(position(more.coordinates, near)) if near else more, self.iterations)
+            path = filter_between(solver, model.edges, [], False, (model, known) if known and same else None)
+            if is_longer:
+                path = filter_windows(solver, self._left, [], False, None, path)
+            if more.coordinates:
+                found = self._on_marginal(replace(more, edges=tuple(path.edges)), None)
+            else:
+                found = self._smoothed(solver, path, None)
+            return self._solution(found, time.perf_counter() - begin)
+
+    def taken_up(self, stored: Solution) -> Callable[[Problem], Solution] | None:
+        """`resume` of a solution that was read from a file; None where the file does not hold what it takes."""
+        if not is_complete(stored):
+            return None
+        method = replace(self, tolerance=stored.settings.get("tolerance", self.tolerance))
+        return lambda problem: method.resume(model_of(stored), problem, stored.trace.get("searched", {}))
+
     # -- what comes back
 
     def _numerical_error(self, search: Search) -> NumericalError | None:
@@ -282,7 +319,8 @@ class Chain:
         if path.unresolved is not None or path.is_stored:
             return None
         if model.cells:
-            return fewer_cells.numerical_error(model, path.centres, self.iterations)
+            solved = replace(model, held=search.solver.model.held)
+            return fewer_cells.numerical_error(solved, path.centres, self.iterations)
         place = None if search.searched is None else search.searched.marginal.mean
         return fewer_modes.numerical_error(search.solved, path, self.iterations, place)
 
@@ -314,25 +352,15 @@ class Chain:
         if error is not None:
             trace["numerical_error"], trace["numerical_error_along"] = error.relative, dict(error.axes)
 
-        def resume(problem: Problem) -> Solution:
-            begin = time.perf_counter()
-            enlarged = WindowSolver(model.with_condition(problem), self.iterations)
-            with threads.suited_to(model.size):
-                if model.coordinates:
-                    near = latents(model.coordinates, search.searched.marginal.mean) if search.searched else {}
-                    found = self._on_marginal(replace(enlarged.model, start=near), None)
-                    return self._solution(found, time.perf_counter() - begin)
-                edges = enlarged.model.edges or ()
-                again = filter_between(enlarged, edges, [], False, (model, path))
-                return self._solution(self._smoothed(enlarged, again, None), time.perf_counter() - begin)
-
+        near: dict[str, float] = {}
         if search.searched is not None:
             marginal = search.searched.marginal
-            trace["evaluations"], trace["searched"] = marginal.evaluations, latents(model.coordinates, marginal.mean)
+            near = latents(model.coordinates, marginal.mean)
+            trace["evaluations"], trace["searched"] = marginal.evaluations, near
         told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
             posterior, self._judged(search.status, model, error), trace, {"solve": seconds}, settings, model=model,
-            resume=resume,
+            resume=lambda problem: self.resume(model, problem, near, path),
             advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip
 
