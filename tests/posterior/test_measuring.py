@@ -139,7 +139,7 @@ def test_draws_are_taken_as_a_gaussian_and_a_single_one_is_refused(linear: Solut
     ("arguments", "words"),
     [
         ({"count": 0}, "1 or more"), ({"sigma": -1.0}, "sigma > 0"), ({"of": "u_x", "sigma": None}, "none yet"),
-        ({"of": "0.05*x"}, "something of a field"), ({"target": {"y": 1.0}}, "axes t, x"), ({"target": 3}, "mapping"),
+        ({"of": "0.05*x"}, "a quantity"), ({"target": {"y": 1.0}}, "axes t, x"), ({"target": 3}, "mapping"),
         ({"target": {"x": (0.5, 0.2)}}, "lower end first"), ({"candidates": {"x": (0, "b")}}, "two numbers"),
         ({"candidates": 7}, "table"), ({"candidates": {"t": np.linspace(0, 1, 2000)}}, "at most 50000"),
         ({"candidates": {"z": [0.1]}}, "axes"),
