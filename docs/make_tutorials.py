@@ -38,8 +38,8 @@ NOTES = {
     "smoothness does, and the std at the ends is wide.",
     "scattered_poisson": "The same text serves Helmholtz (`u_xx + u_yy + k**2*u`). The std grows towards the two sides "
     "that nothing holds.",
-    "river_decay": "Both equations get their own k, with its prior; what counts is how probable each makes the samples, "
-    "all k considered ([which equation](after-the-solution.md#which-equation)).",
+    "river_decay": "Both equations get their own k, with its prior; what counts is how probable each makes the "
+    "samples, all k considered ([which equation](after-the-solution.md#which-equation)).",
 }
 HEAD = """# Tutorials
 
