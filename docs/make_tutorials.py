@@ -21,6 +21,7 @@ TUTORIALS = {
     "epidemic": "An epidemic with outliers",
     "unknown_source": "An unknown source f(x)",
     "scattered_poisson": "A membrane from scattered heights",
+    "river_decay": "First or second order: decay in a river",
 }
 NOTES = {
     "heat_from_noisy_data": "The std falls with time because the equation damps what the labels could not settle.",
@@ -37,6 +38,8 @@ NOTES = {
     "smoothness does, and the std at the ends is wide.",
     "scattered_poisson": "The same text serves Helmholtz (`u_xx + u_yy + k**2*u`). The std grows towards the two sides "
     "that nothing holds.",
+    "river_decay": "Both equations get their own k, with its prior; what counts is how probable each makes the "
+    "samples, all k considered ([which equation](after-the-solution.md#which-equation)).",
 }
 HEAD = """# Tutorials
 

@@ -148,15 +148,15 @@ class BoxesPosterior(Posterior):
         """What both gather where they are few; else what each on the left makes of all weights, read on the right."""
         rows, others = self._rows_of(left), self._rows_of(right)
         held = max(1, BLOCK_BYTES // (8 * len(self.mean)))
+        found = np.empty((left.count, right.count))
         if right.count <= max(left.count, FEW) and left.count + right.count <= held:
             gathered = self.tree.gather(rows.T.toarray())
-            same = gathered if left is right else self.tree.gather(others.T.toarray())
-            return gathered.T @ same
-        found = np.empty((left.count, right.count))
-        for start in range(0, left.count, held):
-            chosen = slice(start, min(start + held, left.count))
-            found[chosen] = (others @ self.tree.solve(rows[chosen].T.toarray())).T
-        return found
+            found[:] = gathered.T @ (gathered if left is right else self.tree.gather(others.T.toarray()))
+        else:
+            for start in range(0, left.count, held):
+                chosen = slice(start, min(start + held, left.count))
+                found[chosen] = (others @ self.tree.solve(rows[chosen].T.toarray())).T
+        return found if self.beside is None else found + (rows @ self.beside) @ (others @ self.beside).T
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
         assert self.numerical is not None

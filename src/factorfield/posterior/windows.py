@@ -5,7 +5,7 @@ A prediction touches only the windows its times fall in; a window's covariance i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -241,8 +241,11 @@ class ChainPosterior(Posterior):
         if self.numbers is not None:
             roots = [self.numbers.shared_root(index) for index in range(len(self.links))]
             found += self._through(roots, rows, at, there)
-        for name, tail in self.tails.items():
-            found += _waves_between(tail, name, left, right, self.edges[0])
+        for name in self.tails:
+            one, other = (self._left_out_waves(name, each) for each in (left, right))
+            for atom in one.keys() & other.keys():
+                slopes = left.slopes[left.atoms.index(atom)], right.slopes[right.atoms.index(atom)]
+                found += np.outer(*slopes) * np.real(one[atom] @ other[atom].conj().T)
         return found
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
@@ -283,20 +286,35 @@ class ChainPosterior(Posterior):
             rows[numbers] = self._bare(index).rows_of(part)
         return rows
 
-    def _left_out_draw(
-        self, atoms: Sequence[Atom], flat: Mapping[str, Array], rng: np.random.Generator
-    ) -> Array | float:
+    def _left_out_draws(
+        self, atoms: Sequence[Atom], flat: Mapping[str, Array]
+    ) -> Callable[[np.random.Generator], Array] | None:
         if not self.tails:
-            return 0.0
-        found = np.zeros((len(atoms), len(flat[TIME])))
-        for name, tail in self.tails.items():
-            parts = rng.standard_normal((2, len(tail.wave)))
-            drawn = np.sqrt(tail.variance) * (parts[0] + 1j * parts[1])
-            places = {**flat, TIME: flat[TIME] - self.edges[0]}
-            for a, (_, orders) in enumerate(atoms):
-                if atoms[a][0] == name:
-                    found[a] += (tail.waves(dict(orders), places) @ drawn).real
-        return found
+            return None
+        nothing = np.zeros((len(atoms), len(flat[TIME])))
+        waves = {
+            name: self._left_out_waves(name, Functionals(tuple(atoms), nothing, flat, True)) for name in self.tails
+        }
+
+        def draw(rng: np.random.Generator) -> Array:
+            found = nothing.copy()
+            for name, by_atom in waves.items():
+                parts = rng.standard_normal((2, len(self.tails[name].wave)))
+                for atom, table in by_atom.items():
+                    found[atoms.index(atom)] = (table @ (parts[0] + 1j * parts[1])).real
+            return found
+
+        return draw
+
+    def _left_out_waves(self, name: str, functionals: Functionals) -> dict[Atom, NDArray[np.complex128]]:
+        """The waves left out of a field at places, as large as they are there: (places, waves) for each derivative."""
+        tail, places = self.tails[name], functionals.scattered
+        size = np.empty(functionals.count)
+        for index, (part, numbers) in self._read_by_window(places).items():
+            size[numbers] = profile(self.seen(index), name, tail.axis, part.grid, True).ravel()
+        since = {**places.flat, TIME: places.flat[TIME] - self.edges[0]}
+        root = np.sqrt(np.maximum(size, 0.0))[:, None] * np.sqrt(tail.variance)
+        return {atom: root * tail.waves(dict(atom[1]), since) for atom in functionals.atoms if atom[0] == name}
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
@@ -390,19 +408,6 @@ class ChainPosterior(Posterior):
             [links[int(kind)] for kind in arrays["chain_kind"]],
             [_unpacked(rows, target) for rows, target in pairs], tails, numbers, _stored_cells(representation, arrays),
         )  # fmt: skip
-
-
-def _waves_between(tail: Tail, name: str, left: Functionals, right: Functionals, begin: float) -> Array:
-    """What the waves left out of a field add to covariances."""
-    found = np.zeros((left.count, right.count))
-    for a, (latent, orders) in enumerate(left.atoms):
-        if latent == name and (latent, orders) in right.atoms:
-            one, other = (
-                tail.waves(dict(orders), {**each.flat, TIME: each.flat[TIME] - begin}) for each in (left, right)
-            )
-            both = np.real((one * tail.variance) @ other.conj().T)
-            found += left.slopes[a][:, None] * both * right.slopes[right.atoms.index((latent, orders))]
-    return found
 
 
 def _without_numbers(representation: Representation, numbers: Numbers | None) -> Representation:
