@@ -44,7 +44,8 @@ def solve(
 
     method    a name, or a configured object such as ff.methods.Joint(); None: "tree" in three axes of space, else
               "chain" with time, else "joint", and "tree" where that cannot resolve the field
-    options   of a method given by name, and of the model made for a problem: modes=, and collocation=, activation=
+    options   tolerance= is asked of the numerical error, relative to the field (1e-5); other options of a method given
+              by name, and of the model made for a problem: modes=, and collocation=, activation=
               (one block), degree=, windows=, activation= (chain) or cells=, degree= (tree)
     adapt     False: no new modes or noise levels. A solution's own model then gives the same numbers again
     progress  True for a bar on a terminal, or a callback (text, fraction done)
@@ -58,8 +59,9 @@ def solve(
             solutions = together(models, report)
         else:
             solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
-        if method is None and adapt and not options:
-            solutions = [_or_local(item, solution, report) for item, solution in zip(items, solutions, strict=True)]
+        if method is None and adapt and options.keys() <= {"tolerance"}:
+            pairs = zip(items, solutions, strict=True)
+            solutions = [_or_local(item, solution, options, report) for item, solution in pairs]
     for solution in solutions:
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)
@@ -111,11 +113,13 @@ def _solve_one(
     return solve_with_sites(item, run)
 
 
-def _or_local(item: Problem | Model, solution: Solution, progress: Progress | None) -> Solution:
+def _or_local(
+    item: Problem | Model, solution: Solution, options: Mapping[str, Any], progress: Progress | None
+) -> Solution:
     """The solution, or the one on local features where those of one block lost details and these do not."""
     if isinstance(item, Model) or solution.settings.get("method") != "joint" or solution.status != "unresolved":
         return solution
-    local = _solve_one(item, methods.get("tree"), {}, progress)
+    local = _solve_one(item, methods.get("tree", **options), {}, progress)
     return local if local.status == "converged" else solution
 
 

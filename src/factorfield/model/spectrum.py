@@ -35,7 +35,7 @@ Complex = NDArray[np.complex128]
 MOST_FREQUENCIES = 512  # frequencies that are followed at all
 MOST_DENSE = 48  # of them, those inferred jointly when the labels are not evenly spread
 FEWEST_LABELS = 8  # fewer can tell neither their noise nor a spectrum
-FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
+FLOOR = 1e-6  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
 
 
 @dataclass(frozen=True, eq=False)

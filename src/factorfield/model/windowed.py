@@ -101,7 +101,7 @@ def with_families(
     _check_memory(problem, representation, relations, points)
     fastest, rates = fastest_rates(problem, counts)
     traits = _traits(problem, relations, rates, bool(numbers))
-    sigmas = window_sigmas(problem, sizes, spectra, counts, fastest)
+    sigmas = window_sigmas(problem, sizes, spectra, counts, fastest, _is_forward(problem, traits))
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
     if any(s.kind == "boundary" for s in problem.statements):
@@ -309,6 +309,11 @@ def _traits(
             for s in statements
         ),
     )  # fmt: skip
+
+
+def _is_forward(problem: Problem, traits: Traits) -> bool:
+    """Does nothing but what is told of the start inform?"""
+    return not (traits.has_later_data or problem.unknowns)
 
 
 def _is_separable(problem: Problem, relations: Mapping[str, LatentRelation]) -> bool:

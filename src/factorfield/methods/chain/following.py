@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import FAILED, expected
-from factorfield.methods.chain.modes import grown_modes
+from factorfield.methods.chain.modes import MOST_OF_LINEAR, grown_modes
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.chain.windows import WindowControl
 from factorfield.model.basis import Departure
@@ -56,7 +56,8 @@ def is_dear(model: WindowModel, solution: Solution) -> bool:
     axis = solution.unresolved
     more = grown_modes(model, axis) if axis else None
     lost = any(advice.kind == "modes" for advice in solution.advice or ())
-    return lost if axis is None else more is None or more[axis] > MOST_MODES
+    easily = MOST_OF_LINEAR if model.traits.linear else MOST_MODES
+    return lost if axis is None else more is None or more[axis] > easily
 
 
 def starts_steep(model: WindowModel) -> bool:
