@@ -26,8 +26,8 @@ TUTORIALS = {
 NOTES = {
     "heat_from_noisy_data": "The std falls with time because the equation damps what the labels could not settle.",
     "forecast": "`extend` moves the end of time; `condition` adds readings. Both keep windows, modes and noise levels, "
-    "and begin at the coefficients that were found, also on a solution that `ff.load` read. To ask beyond the data from "
-    "the start, let the domain of t end later than they do: what is solved there is the forecast.",
+    "and begin at the coefficients that were found, also on a solution that `ff.load` read. To ask beyond the data "
+    "from the start, let the domain of t end later than they do: what is solved there is the forecast.",
     "damped_wave": "`ff.Unknown` in place of a number is all that makes a coefficient unknown. "
     "Leave out `ff.Initial(...)` if the start was not known.",
     "unknown_speed": "Here the model is chosen by hand: two frequencies along x, polynomials of degree 16 in time, "
