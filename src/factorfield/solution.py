@@ -17,6 +17,8 @@ from factorfield.errors import Advice, expected, warn_of
 from factorfield.files import results
 from factorfield.model.model import Model
 from factorfield.posterior.base import Estimate, Posterior
+from factorfield.posterior.covariance import correlation, covariance
+from factorfield.posterior.measuring import next_measurements
 from factorfield.problem.horizon import extended
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import versions
@@ -101,11 +103,6 @@ class Solution:
         return None if self.advice is None else tuple(dict.fromkeys(advice.text for advice in self.advice))
 
     @property
-    def correlation(self) -> xr.DataArray:
-        """Posterior correlations of the unknown coefficients with each other."""
-        return self.posterior.correlation()
-
-    @property
     def parameters(self) -> dict[str, Estimate]:
         """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %).
 
@@ -133,7 +130,8 @@ class Solution:
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
         observation noise to std, level=0.95 adds the ends `lower` and `upper` of intervals that hold it with this
         probability, quantiles=[0.05, 0.95] adds quantiles, numerical=False leaves what the representation misses out
-        of std. As a table: solution.predict(...).to_dataframe().
+        of std. Outside a region everything is NaN, and the coordinate `inside` tells where that is. As a table:
+        solution.predict(...).to_dataframe().
         """
         if level is not None and len(quantiles):
             raise expected("either level= or quantiles=", "both", "level=0.95")
@@ -147,6 +145,56 @@ class Solution:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise expected("a whole number of draws, 1 or more", count, "solution.sample(10, ...)")
         return self.posterior.sample(count, seed=seed, of=of, **axes)
+
+    def covariance(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        points: bool = False,
+        numerical: bool = True,
+        **axes: ArrayLike,
+    ) -> xr.DataArray:
+        """Posterior covariances of any functionals anywhere with each other, however far apart:
+        solution.covariance(of=["u", "u_x", "b"], x=..., t=..., points=True). Without arguments, of the unknowns.
+
+        Dimensions are `functional` and `other`; the coordinates of, x, t (and other_of, ...) say what each is. Places
+        are those of `predict`. An unknown coefficient has one entry. numerical=False leaves the numerical error out.
+        """
+        with threads.suited_to(self.posterior.representation.size):
+            return covariance(self.posterior if numerical else self.posterior.exact, of, axes, points)
+
+    def correlation(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        points: bool = False,
+        numerical: bool = True,
+        **axes: ArrayLike,
+    ) -> xr.DataArray:
+        """Posterior correlations, asked for as covariances are; without arguments, of the unknown coefficients."""
+        return correlation(self.covariance(of, points=points, numerical=numerical, **axes))
+
+    def next_measurements(
+        self,
+        count: int,
+        sigma: float | None = None,
+        *,
+        candidates: object = None,
+        of: str = "",
+        target: object = None,
+    ) -> xr.Dataset:
+        """Where `count` further measurements of `of`, each +- sigma, tell most about the target: places chosen one
+        after the other, the expected std of the target after each, and the share of its variance removed.
+
+        candidates  a mapping of axes to values (a tuple is a stretch), or a table of places; None: a grid over the
+                    domain, in time over what is measured
+        of          what is measured, the first field unless given; sigma None: that of the measurements so far
+        target      None: the field that is measured, everywhere. A coefficient or functional by name, or a mapping:
+                    {"of": "u", "t": 2.0, "x": (0, 0.3)}. std is the root mean square over it
+        """
+        with threads.suited_to(self.posterior.representation.size):
+            measured = of or self.problem.fields[0]
+            return next_measurements(self.posterior, count, sigma, candidates, measured, target)
 
     def condition(self, more: Condition | Sequence[Condition]) -> Solution:
         """A new solution that also knows `more`, without starting over: equal to solving with everything at once."""

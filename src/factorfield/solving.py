@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from factorfield import methods
-from factorfield.errors import expected, warn_of
+from factorfield.errors import FAILED, expected, warn_of
 from factorfield.methods import Method
 from factorfield.methods.sites import solve_with_sites
 from factorfield.model.model import Model
@@ -60,8 +60,8 @@ def solve(
         else:
             solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
         if method is None and adapt and options.keys() <= {"tolerance"}:
-            pairs = zip(items, solutions, strict=True)
-            solutions = [_or_local(item, solution, options, report) for item, solution in pairs]
+            found = zip(items, solutions, strict=True)
+            solutions = [_or_local(item, solution, options, report) for item, solution in found]
     for solution in solutions:
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)
@@ -116,11 +116,19 @@ def _solve_one(
 def _or_local(
     item: Problem | Model, solution: Solution, options: Mapping[str, Any], progress: Progress | None
 ) -> Solution:
-    """The solution, or the one on local features where those of one block lost details and these do not."""
+    """The solution, or the one on local features where those of one block lost details and these lose fewer."""
     if isinstance(item, Model) or solution.settings.get("method") != "joint" or solution.status != "unresolved":
         return solution
-    local = _solve_one(item, methods.get("tree", **options), {}, progress)
-    return local if local.status == "converged" else solution
+    try:
+        local = _solve_one(item, methods.get("tree", **options), {}, progress)
+    except FAILED:
+        return solution
+    lost, left = solution.trace["numerical_error"], local.trace["numerical_error"]
+    if not (local.status == "converged" or (local.status == "unresolved" and left < lost)):
+        return solution
+    modes = " x ".join(str(count) for count in solution.settings["modes"].values())
+    why = f"local splines: one block of {modes} modes has a numerical error of {lost:.1g} of the field"
+    return replace(local, settings={**local.settings, "features": why})
 
 
 def _refined(model: Model, method: Method, progress: Progress | None) -> Solution:

@@ -100,7 +100,6 @@ def test_more_rows_than_the_limit_are_refused_while_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("factorfield.problem.tables.MOST_VALUES", 300)
-    monkeypatch.setattr("factorfield.problem.tables.CHECKED_EVERY", 10)
     (tmp_path / "a.csv").write_text("x,t,u\n" + "1,2,3\n" * 200)
     with pytest.raises(ff.ProblemError, match=r"at most 100 rows of 3 columns, received 1\d\d in a\.csv"):
         ff.Observations.from_file(tmp_path / "a.csv", x="x", t="t", u="u")

@@ -26,6 +26,7 @@ from factorfield.cli.output import Level, checked_level, print_json
 from factorfield.cli.pictures import plot_run, report_run
 from factorfield.cli.predict import predict
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
+from factorfield.cli.questions import next_places, rank
 from factorfield.cli.reproduce import reproduce
 from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded, shown_path, visible
 from factorfield.version import __version__
@@ -153,7 +154,7 @@ def _print_solution(document: "Summary", seconds: dict[str, float], written: dic
 # help lists commands in this order: from a first file to the paper
 COMMANDS: dict[str, Callable[..., None]] = {
     "new": new, "check": check, "solve": solve, "show": show, "predict": predict, "plot": plot_run,
-    "report": report_run,
+    "report": report_run, "rank": rank, "next": next_places,
     "list": list_problems, "compare": compare, "calibrate": calibrate, "reproduce": reproduce,
 }  # fmt: skip
 for name, command in COMMANDS.items():

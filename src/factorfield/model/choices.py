@@ -52,6 +52,7 @@ from factorfield.model.spectrum import (
 )
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.noise import LogNormal
+from factorfield.problem.places import places_of
 from factorfield.problem.problem import Problem
 from factorfield.problem.reference import reference_state
 from factorfield.problem.relation import Relation, evaluate_coefficient
@@ -242,11 +243,8 @@ def _share(statement: Statement) -> float:
 
 
 def _where(problem: Problem, statement: Statement) -> Points:
-    if statement.points is not None:
-        return statement.points
-    face = statement.face or {}
-    axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
-    return problem.domain.tensor(axes)
+    along = {name: axis.cells(64) for name, axis in problem.domain.items()}
+    return places_of(statement, problem.domain, problem.shape, along)
 
 
 def _response(problem: Problem, statement: Statement) -> float:

@@ -163,6 +163,7 @@ class Traits:
     steady_windows: bool  # waves keep their size: windows need not become longer
     has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
     starts_by_formula: bool  # not by labels
+    asked_too_often: bool  # equations and walls, for what they leave unmet not to count against uncertain walls
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +202,7 @@ class WindowModel(Model):
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
     cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field
+    process: Mapping[str, Array] = field(default_factory=dict)  # by field over cells, a root of its start's prior
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -251,7 +253,12 @@ class WindowModel(Model):
     @cached_property
     def prior_state(self) -> Belief:
         state = self.layout[0]
-        return Belief(self.prior.mean[state], np.diag(self.prior.std[state]))
+        root = np.diag(self.prior.std[state])
+        for name, own in self.process.items():
+            first = self.representation.latents[self.representation.forms[name].latents[0]].block.start
+            at = np.flatnonzero((state >= first) & (state < first + len(own)))
+            root[np.ix_(at, at)] = own
+        return Belief(self.prior.mean[state], root)
 
     def first_state(self) -> Belief:
         """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""
@@ -274,6 +281,12 @@ class WindowModel(Model):
 def is_standing(statement: Statement) -> bool:
     """Does a statement hold in every window alike: an equation or a wall?"""
     return statement.points is None and TIME not in (statement.face or {})
+
+
+def check_no_region(problem: Problem, what: str) -> None:
+    """Refuse a region where features reach over the whole domain."""
+    if problem.shape is not None:
+        raise expected(f"a problem without a region for {what}", f"{problem.region!r}", "method='tree'")
 
 
 def check_memory(weights: int, rows: int) -> None:

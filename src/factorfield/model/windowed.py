@@ -28,11 +28,12 @@ from factorfield.model.choices import (
     window_sigmas,
 )
 from factorfield.model.corners import softened
-from factorfield.model.face_errors import error_part
+from factorfield.model.face_errors import LEFT_OUT_OF_WALLS, error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.graded import GradedSpline, first_cells
-from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
+from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
+from factorfield.model.process import start_roots
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
@@ -73,11 +74,14 @@ def window_model(
     degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells)
     windows  their edges, instead of error control
     """
+    check_no_region(problem, "windows of time")
     _check(problem, degree)
     edges = None if windows is None else _edges(problem, windows)
     ansatz = activation or Identity()
     sizes = sizes_of(problem, ansatz)
     if cells is not None:
+        if not _tells_start(problem):
+            raise expected("a start that a formula or labels tell, with cells=", "none", "ff.Initial, or no cells=")
         local: dict[str, Family] = {**first_cells(problem, cells, modes)}
         return with_families(problem, local, ansatz, sizes, {}, Asked(degree, edges, cells != "auto"), local)
     given, spectra = checked_counts(modes, problem, "modes"), spectra_of(problem, sizes.offsets)
@@ -118,6 +122,7 @@ def with_families(
         sigmas=sigmas, modes=counts, scale=scale, settings=settings, advice=corners, degree=degree, traits=traits,
         space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),
+        process=start_roots(problem, families, sizes.offsets),
         asked=asked, edges=asked.edges, jumps=jumps_of(problem), held=numbers,
         spectrum=_start_spectrum(problem, traits, scale, fastest),
     )  # fmt: skip
@@ -217,7 +222,7 @@ def _representation(
         basis = Tensor({TIME: window, **families})
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
     parts += [part for part in coefficient_parts(problem) if part[0] not in held]
-    parts += [error_part(wall, problem.domain, modes) for wall in _noisy_walls(problem)]
+    parts += [error_part(wall, problem.domain, modes, LEFT_OUT_OF_WALLS) for wall in _noisy_walls(problem)]
     return Representation.build(parts)
 
 
@@ -308,12 +313,29 @@ def _traits(
             (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
             for s in statements
         ),
+        asked_too_often=_asked_too_often(problem),
     )  # fmt: skip
 
 
 def _is_forward(problem: Problem, traits: Traits) -> bool:
     """Does nothing but what is told of the start inform?"""
     return not (traits.has_later_data or problem.unknowns)
+
+def _asked_too_often(problem: Problem) -> bool:
+    """Are equations of second order in time asked more often than they can be met, beside walls that are uncertain?
+
+    An error of a wall sends waves into the field that no polynomial follows, however smooth it is: at the start it does
+    not bend as the field does. What the equations miss by then would count against the error. Surplus equations and
+    walls, and equations without time, do tell of the state."""
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    orders = [s.relation.order(TIME) for s in equations]
+    if not (_noisy_walls(problem) and problem.domain.space and min(orders) >= 1 and max(orders) > 1):
+        return False
+    return len(equations) == len(problem.fields) and not any(
+        sum(_speaks(s, field, axis) for s in problem.statements) > max(_order(s, field, axis) for s in equations)
+        for field in problem.fields
+        for axis in problem.domain.space
+    )
 
 
 def _is_separable(problem: Problem, relations: Mapping[str, LatentRelation]) -> bool:
@@ -445,7 +467,7 @@ def settled_field(problem: Problem, equation: Statement, axis: str) -> str | Non
     best: tuple[int, str | None] = (0, None)
     for field in problem.fields:
         walls = sum(_speaks(s, field, axis) for s in problem.statements)
-        taken = min(_takes(problem, equation, field, axis), walls)
+        taken = min(_takes(problem, equation, field, axis), walls) if walls else 0
         if taken > best[0]:
             best = taken, field
     return best[1]
@@ -470,8 +492,7 @@ def _takes(problem: Problem, equation: Statement, field: str, axis: str) -> int:
 
 
 def _order(statement: Statement, field: str, axis: str) -> int:
-    orders = [dict(jet.orders).get(axis, 0) for jet in statement.relation.jets.values() if jet.field == field]
-    return max(orders, default=0)
+    return statement.relation.orders.get((field, axis), 0)
 
 
 def _speaks(statement: Statement, field: str, axis: str) -> bool:

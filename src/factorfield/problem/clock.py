@@ -76,7 +76,7 @@ class Clock:
         entry = text.strip()
         try:
             stamp = datetime.strptime(entry, self.format) if self.format else _plain(entry)
-        except ValueError:
+        except (ValueError, re.error):  # strptime makes a pattern of the format, which may name a part twice
             stamp = None
         if stamp is None:
             raise expected(f"a timestamp in {where}", repr(shortened(entry, 30)), self._remedy(entry))

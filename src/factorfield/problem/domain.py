@@ -22,7 +22,13 @@ TIME = "t"
 SHORTEST, LONGEST = 1e-30, 1e30  # axes: eighth derivatives of fields over them are still numbers
 DISTINCT = 1e-10  # length of an axis over its ends, at least: points in between must differ
 MOST_AXES = 4  # time and space
+NORMAL = "_normal_"  # before an axis: that part of the unit normal out of a region; no text can name it
 PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
+
+
+def normal_along(axis: str) -> str:
+    """The name, among the coordinates of points on a wall, of the outward normal's part along an axis."""
+    return NORMAL + axis
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from factorfield.errors import expected
@@ -27,7 +28,7 @@ def extended(problem: Problem, end: float) -> Problem:
     for condition, statement in zip(problem.conditions, statements, strict=True):
         if isinstance(condition, Boundary) and statement.error is not None:
             condition = replace(condition, length=dict(statement.error.lengths))
-        if isinstance(condition, Boundary) and TIME in condition.at:
+        if isinstance(condition, Boundary) and isinstance(condition.at, Mapping) and TIME in condition.at:
             condition = replace(condition, inside=True)  # what was the end is one instant among others
         conditions.append(condition)
     domain = {**problem.domain, TIME: Interval(axis.lower, end)}

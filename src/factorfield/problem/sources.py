@@ -158,7 +158,7 @@ def _stacked(
             raise expected(f"the place of sensor {column}, one number per axis", entry, example)
         place = {axis: float(value) for axis, value in entry.items() if axis != "sigma"}
         sigmas.append(entry.get("sigma", sigma))
-        if not place or (places and set(place) != set(places)):
+        if not place or field in place or (places and set(place) != set(places)):
             wanted = f"{', '.join(places)} of every sensor" if places else f"the place of sensor {column}"
             raise expected(wanted, f"{', '.join(place) or 'none'} of {column}", example)
         for axis, value in place.items():

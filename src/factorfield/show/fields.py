@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from factorfield.problem.domain import TIME
 from factorfield.problem.units import in_units
 from factorfield.show.formula import MathText, mathtext, symbol
+from factorfield.show.outline import outlines
 from factorfield.show.style import BAND, BLACK, BLUE, ORANGE, SIGNED, SPREAD, VALUES, Drawing
 from factorfield.show.views import Check, Data, View, cut, data_of, residuals
 from factorfield.solution import Solution
@@ -27,6 +28,7 @@ Array = NDArray[np.float64]
 FRAMES = 4
 ON_SLICE, NEAR_SLICE = 0.01, 0.04  # data this close to a slice, in lengths of the axis, are drawn on it, or faintly
 MOST_POINTS, MANY_POINTS = 150, 50
+MOST_BESIDE = 4  # entries of a legend in one line
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of time: early, when most happens, and late
 FINE = 200  # points along an axis that look smooth without being joined
 USUAL = 99.0  # per cent: colours reach this far, so that a spike does not hide the rest
@@ -100,9 +102,10 @@ def residual(plt: Drawing, solution: Solution, _: View) -> Figure:
         len(shown.names), 2, figsize=(6.6, 2.5 * len(shown.names) + 0.4), squeeze=False, constrained_layout=True
     )
     for row in range(len(shown.names)):
-        least, units = 1e-6 * float(shown.std[row].max()), solution.problem.units
+        least, units = 1e-6 * _most(shown.std[row]), solution.problem.units
         heat(panels[row, 0], shown, shown.mean[row], Scale(SIGNED, least, usual=True), units)
         heat(panels[row, 1], shown, shown.std[row], Scale(SPREAD, usual=True), units)
+        walls(panels[row, 0], solution, shown)
         panels[row, 0].set_title("residual, left - right side" if len(shown.names) == 1 else mathtext(shown.names[row]))
         panels[row, 1].set_title("its std")
     return figure
@@ -118,6 +121,8 @@ def _maps(plt: Drawing, solution: Solution, view: View) -> Figure:
     )  # fmt: skip
     for row in range(rows):
         maps(panels[row], solution, view, row)
+    if solution.problem.shape is not None:
+        legend(figure, panels[0, :1])
     return figure
 
 
@@ -131,7 +136,19 @@ def maps(panels: Sequence[Axes], solution: Solution, view: View, row: int) -> No
     if view.truth is not None:
         heat(panels[2], view, view.mean[row] - view.truth[row], Scale(SIGNED), units, of=view.names[row])
         panels[2].set_title("mean - truth")
+    walls(panels[0], solution, view)
     _places(panels[0], solution, view, view.names[row])
+
+
+def walls(panel: Axes, solution: Solution, view: View) -> None:
+    """The outline of a region, where the map shows its plane."""
+    shape = solution.problem.shape
+    if shape is None or tuple(view.axes)[-2:] != shape.axes:
+        return
+    for outline in outlines(solution.problem):
+        for index, points in enumerate(outline.lines):
+            (drawn,) = panel.plot(*points.T, color=outline.colour, lw=1.4, solid_capstyle="round", clip_on=False)
+            drawn.set_label(outline.label if index == 0 else "_")  # one entry of the legend for all of its lines
 
 
 def _frames(plt: Drawing, solution: Solution, view: View, quantities: Sequence[tuple[str, Array, Scale]]) -> Figure:
@@ -145,11 +162,12 @@ def _frames(plt: Drawing, solution: Solution, view: View, quantities: Sequence[t
     )  # fmt: skip
     for index in range(rows):
         which, (what, values, scale) = index // len(quantities), quantities[index % len(quantities)]
-        limits = replace(scale, least=1e-6 * float(view.std[which].max())).limits(values[which])
+        limits = replace(scale, least=1e-6 * _most(view.std[which])).limits(values[which])
         for column, time in enumerate(times):
             panel = panels[index, column]
             picture = _mesh(panel, view, values[which, time], scale.colours, limits)
             if what == "mean":
+                walls(panel, solution, view)
                 _places(panel, solution, view, view.names[which], float(view.axes[TIME][time]))
             panel.set(xlabel=label(view.space[0], units) if index == rows - 1 else "")
             panel.locator_params(nbins=3)  # frames are small
@@ -160,6 +178,8 @@ def _frames(plt: Drawing, solution: Solution, view: View, quantities: Sequence[t
         field = view.names[which] in solution.problem.fields
         bar.set_label(f"{what} of {label(view.names[which], units)}" if field else what)
         panels[index, 0].set_ylabel(label(view.space[1], units))
+    if solution.problem.shape is not None:
+        legend(figure, panels[0, :1])
     return figure
 
 
@@ -207,7 +227,7 @@ def heat(panel: Axes, view: View, values: Array, scale: Scale, units: Mapping[st
 
 def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[float, float]) -> QuadMesh:
     across, up = [view.axes[name] for name in list(view.axes)[-2:]]
-    smooth = min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE
+    smooth = min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE and not np.any(np.isnan(values))
     picture = panel.pcolormesh(
         across, up, values.T, cmap=colours, vmin=limits[0], vmax=limits[1],
         shading="gouraud" if smooth else "nearest", rasterized=True,
@@ -217,6 +237,11 @@ def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[fl
     for side in ("top", "right"):  # a map is a box
         panel.spines[side].set_visible(True)
     return picture
+
+
+def _most(values: Array) -> float:
+    """The largest that is a number; 0 if none is."""
+    return float(np.max(values, initial=0.0, where=np.isfinite(values)))
 
 
 def _usual(sizes: Array) -> float:
@@ -304,7 +329,7 @@ def legend(figure: Figure, panels: Sequence[Axes]) -> None:
     for panel in panels:
         for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(text, handle)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncol=len(found))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncol=min(len(found), MOST_BESIDE))
 
 
 # -- where to cut

@@ -14,6 +14,7 @@ from factorfield.show.checks import coefficients, reliability, trace
 from factorfield.show.fields import checked, cuts, fields, label, legend, line, maps, place, residual, slices
 from factorfield.show.formula import mathtext, vanishing
 from factorfield.show.graph import graph
+from factorfield.show.questions import plot_next, plot_ranking
 from factorfield.show.sensors import history, sensors, sensors_of
 from factorfield.show.style import (
     BLUE,
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from factorfield.data.audit import Audit
     from factorfield.methods.compare import Contender
 
-__all__ = ["KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison"]
+__all__ = [
+    "KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison", "plot_next", "plot_ranking",
+]  # fmt: skip
 
 
 def summary(plt: Drawing, solution: Solution, shown: View) -> Figure:
@@ -67,7 +70,7 @@ def summary(plt: Drawing, solution: Solution, shown: View) -> Figure:
             line(below[-1], solution, pieces[index], 0)
             below[-1].set_title(place(solution, pieces[index]))
     below[0].set_ylabel(label(shown.names[0], solution.problem.units))
-    legend(figure, below)
+    legend(figure, below if solution.problem.shape is None else [*below, above[0]])
     return figure
 
 

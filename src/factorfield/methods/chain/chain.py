@@ -108,7 +108,7 @@ class Search:
         path = self.path
         if self.searched is not None:
             return -self.searched.marginal.level
-        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.smoothed(i).mean))
+        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.mean(i)))
 
 
 @dataclass(frozen=True)
@@ -204,12 +204,12 @@ class Chain:
 
     def _search(self, model: WindowModel, progress: Progress | None) -> Search:
         """Filter and smooth; where that loses unknown coefficients, along their profile."""
-        if model.coordinates:
-            return self._on_marginal(model, progress)
         if self.adapt and not model.local and starts_steep(model):
             model = on_cells_instead(model, self.iterations) or model
         if model.local and not model.cells:
             model = followed(model, self.iterations, progress)
+        if model.coordinates:
+            return self._on_marginal(model, progress)
         solver = WindowSolver(model, self.iterations)
         if model.path and model.edges is not None:
             return self._smoothed(solver, filter_along(solver, model.edges, model.path), progress, model.path)
@@ -320,7 +320,8 @@ class Chain:
         if path.unresolved is not None or path.is_stored:
             return None
         if model.cells:
-            return fewer_cells.numerical_error(model, path.centres, self.iterations)
+            solved = replace(model, held=search.solver.model.held)
+            return fewer_cells.numerical_error(solved, path.centres, self.iterations)
         place = None if search.searched is None else search.searched.marginal.mean
         return fewer_modes.numerical_error(search.solved, path, self.iterations, place)
 

@@ -68,20 +68,22 @@ def starts_steep(model: WindowModel) -> bool:
 def on_cells_instead(model: WindowModel, iterations: int) -> WindowModel | None:
     """The problem over cells that follow the field, where modes that were chosen automatically do not resolve it.
 
-    None where it is no such problem - several axes, waves, unknown coefficients, data -, or where cells do not either.
+    None where it is no such problem - several axes, waves, a start that no formula tells, coefficients searched on the
+    marginal likelihood, which would take minutes -, or where cells do not either.
     """
-    problem, traits = model.problem, model.traits
-    simple = traits.starts_by_formula and not traits.has_later_data and not model.coordinates
-    if not simple or len(problem.domain.space) != 1 or not model.growing or may_not_follow(problem):
+    problem, told = model.problem, model.traits.starts_by_formula and not model.coordinates
+    if not told or len(problem.domain.space) != 1 or not model.growing or may_not_follow(problem):
         return None
     form = model.representation.forms[problem.fields[0]]
     try:
         local = window_model(
             problem, cells="auto", degree=model.asked.degree, windows=model.asked.edges, activation=form.activation
         )
-        return followed(local, iterations, None)
+        found = followed(local, iterations, None)
     except FAILED:
         return None
+    why = f"cells that follow the field: modes along {problem.domain.space[0]} do not resolve it, or would be too many"
+    return replace(found, settings={**found.settings, "features": why})
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import FAILED, ProblemError
-from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed
+from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed, smoothed_mean
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.methods.chain.modes import unresolved_axis
 from factorfield.methods.chain.solver import Window, WindowSolver
@@ -74,6 +74,10 @@ class Path:
     def smoothed(self, index: int) -> Belief:
         """The belief about a window's state and inner weights up to its interior noise, given everything."""
         return smoothed(self.starts[index], self.links[index], self.futures[index])
+
+    def mean(self, index: int) -> Array:
+        """The mean of a window's state and inner weights, given everything."""
+        return smoothed_mean(self.starts[index], self.links[index], self.futures[index])
 
 
 def filter_windows(
@@ -289,7 +293,7 @@ def chi_squares(solver: WindowSolver, path: Path, among: Collection[str] | None 
     found: dict[str, tuple[float, int]] = {}
     for index, groups in enumerate(path.groups):
         speaking = [group for group in groups if among is None or group.name in among]
-        weights = solver.in_order(path.smoothed(index).mean) if speaking else np.zeros(0)
+        weights = solver.in_order(path.mean(index)) if speaking else np.zeros(0)
         for group in speaking:
             misfit = group.misfit(weights)
             total, count = found.get(group.name, (0.0, 0))

@@ -2,7 +2,8 @@
 
 A box of cells collects the rows of its cells and the messages of its halves, eliminates the weights that no cell
 outside reads, and sends the rest up (messages/boxes.py). Linear problems take one elimination. Others take Gauss-Newton
-steps, halved until the log joint does not fall; the belief is then Laplace's.
+steps, halved until the log joint does not fall; the belief is then Laplace's. Unknown numbers given which all else is
+linear are found on their marginal likelihood (searched.py).
 
 Cells are halved until the estimated numerical error meets the tolerance, or until operations or memory forbid.
 """
@@ -10,9 +11,10 @@ Cells are halved until the estimated numerical error meets the tolerance, or unt
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +23,16 @@ from factorfield.errors import Advice, expected
 from factorfield.messages.boxes import BoxTree
 from factorfield.methods import taken
 from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
+from factorfield.methods.marginal import MARGINAL, UNSETTLED
 from factorfield.methods.tree.resolution import NumericalError, numerical_error
 from factorfield.methods.tree.search import Found, log_evidence, search
+from factorfield.methods.tree.searched import FoundNumbers, is_searched, mean_near, search_numbers
 from factorfield.model.model import Model
+from factorfield.model.searched import latents, number_coordinates
 from factorfield.model.tree import TreeModel, prolonged, refined_cells, tree_model, with_cells, with_condition
 from factorfield.posterior.boxes import BoxesPosterior
+from factorfield.problem.domain import TIME, Points, normal_along
+from factorfield.problem.places import at_times, inside_of
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
@@ -62,18 +69,20 @@ class Tree:
         return self._run(taken(model, TreeModel, self.name), progress)
 
     def refine(self, model: Model, solution: Solution) -> TreeModel | None:
-        """The same problem on halved cells, from the solution found; None where they are small enough or too many."""
+        """The same problem on halved cells, from the solution found; None where they are small enough or too many, or
+        where nothing settles the field: smaller cells would not either."""
         tree = taken(solution.model, TreeModel, self.name)
         error = solution.trace["numerical_error"]
         history = (*tree.errors_before, error)
         enough = error <= self.tolerance or (len(history) > 2 and error > HELPED * history[-3])
+        enough = enough or any(advice.kind == "free-directions" for advice in solution.advice or ())
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
             return None
         finer = replace(with_cells(tree, cells), errors_before=history)
         if tree.is_linear:
             return finer
-        return replace(finer, first_weights=prolonged(finer, tree, solution.posterior.weight_mean))
+        return _from(finer, prolonged(finer, tree, solution.posterior.weight_mean), solution.trace)
 
     def _run(
         self, model: TreeModel, progress: Progress | None, known: BoxTree | None = None,
@@ -82,31 +91,42 @@ class Tree:
         """`known`: boxes eliminated before; `error`: the numerical error, where it is known."""
         begin = time.perf_counter()
         keep = 8 * sum(len(box.interface) ** 2 for box in model.boxes) < KEPT
-        found = search(model, self.iterations, progress, known, keep)
+        numbers = search_numbers(model, progress) if is_searched(model) else None
+        found = search(model, self.iterations, progress, known, keep) if numbers is None else numbers.found
         solved = time.perf_counter()
-        error = error or numerical_error(model, found.weights, self.iterations)
+        error = error or numerical_error(model, found.weights, partial(self._mean, model, numbers))
         timings = {"solve": solved - begin, "compare": time.perf_counter() - solved}
         belief = BoxTree(found.tree.boxes, found.tree.conditionals)
         posterior = BoxesPosterior(
-            model.problem, model.representation, model.noise, found.weights, belief, numerical=error.std
+            model.problem, model.representation, model.noise, found.weights, belief,
+            None if numbers is None else numbers.beside, numerical=error.std,
         )  # fmt: skip
         trace = {
             "iterations": max(len(found.merits) - 1, 1), "negative_log_joint": list(found.merits),
             "numerical_error": error.relative, "rcond": found.tree.rcond,
         }  # fmt: skip
+        if numbers is not None:
+            trace["evaluations"] = numbers.marginal.evaluations
+            trace["searched"] = latents(number_coordinates(model.problem), numbers.marginal.mean)
         path = "SquareRoot" if found.square_root else "Cholesky"
         distinct = len({id(c) for c in belief.conditionals if c is not None})
         settings = {
             **model.settings, "method": self.name, "path": path, "tolerance": self.tolerance,
             "boxes": len(model.boxes), "distinct boxes": distinct,
         }  # fmt: skip
-        status = self._status(model, found, error)
+        status = self._status(model, found, error, numbers)
         return Solution(
             posterior, status, trace, timings, settings, model=model,
-            resume=partial(self._resume, replace(model, first_weights=found.weights), found.tree, error),
+            resume=partial(self._resume, _from(model, found.weights, trace), found.tree, error),
             advice=(*model.advice, *advice_about(model, posterior, status)),
-            evidence=partial(log_evidence, model, found),
+            evidence=partial(log_evidence, model, found) if numbers is None else partial(float, numbers.marginal.level),
         )  # fmt: skip
+
+    def _mean(self, fine: TreeModel, numbers: FoundNumbers | None, model: TreeModel) -> Array:
+        """Of the weights on other cells."""
+        if numbers is None:
+            return search(model, self.iterations, None).weights
+        return mean_near(model, fine, numbers.marginal)
 
     def _resume(self, model: TreeModel, known: BoxTree, error: NumericalError, problem: Problem) -> Solution:
         """With further conditions. The numerical error stays: measurements do not reduce it."""
@@ -122,21 +142,67 @@ class Tree:
 
         def resume(problem: Problem) -> Solution:
             model = tree_model(stored.problem, cells=settings["cells"], degree=settings["degree"])
-            near = replace(model, first_weights=posterior.weight_mean)
+            near = _from(model, posterior.weight_mean, stored.trace)
             return self._run(with_condition(near, problem), None, None, error)
 
         return resume
 
-    def _status(self, model: TreeModel, found: Found, error: NumericalError) -> Status:
+    def _status(
+        self, model: TreeModel, found: Found, error: NumericalError, numbers: FoundNumbers | None
+    ) -> Status:  # fmt: skip
         if not np.all(np.isfinite(found.weights)):
             return Status("diverged")
         if found.stalled is not None:
             return Status("max-iterations", found.stalled)
+        if numbers is not None and not numbers.marginal.settled:
+            return Status("max-iterations", UNSETTLED)
         cells = " x ".join(str(count) for count in model.modes.values())
         if not error.relative <= self.tolerance:
             return unresolved(error.relative, self.tolerance, f"{cells} cells", "cells")
         exact = "linear and Gaussian: the posterior is exact" if model.is_linear else "the search has arrived"
+        exact = exact if numbers is None else MARGINAL
         return Status("converged", f"{exact}; numerical error {error.relative:.1g} of the field on {cells} cells")
+
+
+def _asked(problem: Problem) -> Mapping[str, Points]:
+    """Places all over the domain, or in each part of a region that touches no other, with words for where that is."""
+    domain, shape = problem.domain, problem.shape
+    count = int(ASKED ** (1.0 / len(domain)))
+    along = {name: axis.cells(count) for name, axis in domain.items()}
+    if shape is None:
+        return {"": domain.tensor(along)}
+    if len(shape.parts) == 1:
+        return {"": inside_of(domain, shape, along)}
+    found = {}
+    for part in shape.parts:
+        chosen = {axis: x[:: max(1, len(x) // count**2)] for axis, x in part.items()}
+        where = ", ".join(f"{axis} = {x[0]:.3g}" for axis, x in part.items())
+        found[f" in the part around {where}, which touches no other,"] = at_times(chosen, along.get(TIME))
+    return found
+
+
+def thin_places(model: TreeModel) -> Iterator[Advice]:
+    """Where a region, or a gap in it, is thinner than a cell."""
+    shape = model.problem.shape
+    if shape is None:
+        return
+    width = min(model.splines[axis].width for axis in shape.axes)
+    points = shape.away_from_corners(width)
+    for side, what in ((-1.0, "the region"), (1.0, "a gap in the region")) if points else ():
+        moved = {axis: points[axis] + side * width * points[normal_along(axis)] for axis in shape.axes}
+        near = {axis: points[axis] + side * 1e-3 * width * points[normal_along(axis)] for axis in shape.axes}
+        thin = shape.contains(moved) != shape.contains(near)
+        if np.any(thin):
+            place = ", ".join(f"{axis} = {points[axis][thin][0]:.3g}" for axis in shape.axes)
+            yield Advice(
+                "thin", f"{what} is thinner than a cell ({width:.2g}) at {place}: its two sides share their splines; "
+                "try more cells=", what,
+            )  # fmt: skip
+
+
+def _from(model: TreeModel, weights: Array, trace: Mapping[str, Any]) -> TreeModel:
+    """The model whose search begins where another one ended."""
+    return replace(model, first_weights=weights, start=trace.get("searched", {}))
 
 
 def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) -> Iterator[Advice]:
@@ -144,14 +210,14 @@ def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) ->
 
     Where cells are too few, equations are missed for that reason, which the status tells.
     """
-    axes = model.problem.domain
-    count = int(ASKED ** (1.0 / len(axes)))
-    places = axes.tensor({name: axis.cells(count) for name, axis in axes.items()})
     for prior in (prior for prior in model.priors if prior.latent.name in model.problem.fields):
-        std = posterior.predict(places, of=prior.latent.name, points=True)["std"].values
-        free = int(np.sum(std > FREE * prior.std))
-        if free:
-            yield free_directions(model.problem, f"values of {prior.latent.name} at {free} of {len(std)} places are")
+        for where, places in _asked(model.problem).items():
+            std = posterior.predict(places, of=prior.latent.name, points=True)["std"].values
+            free = int(np.sum(std > FREE * prior.std))
+            if free:
+                text = f"values of {prior.latent.name} at {free} of {len(std)} places{where} are"
+                yield free_directions(model.problem, text)
+    yield from thin_places(model)
     if model.problem.unknowns:
         yield from unconstrained(model.problem, posterior.numbers)
     found: dict[str, tuple[float, int]] = {}
