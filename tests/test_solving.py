@@ -224,7 +224,7 @@ CASES: dict[str, tuple[Callable[[], ff.Problem], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.filterwarnings("ignore:the posterior has more than one mode:factorfield.AdviceWarning")
+@pytest.mark.filterwarnings("ignore:more than one answer fits:factorfield.AdviceWarning")
 def test_the_last_model_without_adapting_gives_the_same_bits(name: str) -> None:
     make, options = CASES[name]
     solution = ff.solve(make(), **options)

@@ -189,7 +189,7 @@ def test_conditioning_equals_solving_with_everything_at_once() -> None:
 def test_without_data_the_free_directions_are_counted() -> None:
     problem = ff.Problem("u_t + u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)})
     with pytest.warns(
-        ff.AdviceWarning, match=r"about 3[1-3] of 33 directions"
+        ff.AdviceWarning, match=r"about 3[1-3] of 33 details"
     ):  # of 16 frequencies, all but the fastest
         ff.solve(problem)
 

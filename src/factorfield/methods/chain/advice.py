@@ -33,12 +33,12 @@ def advice_about(solver: WindowSolver, path: Path, posterior: ChainPosterior) ->
     model, last = solver.model, len(path.links) - 1
     open_states, prior = model.open_states, model.prior.std[solver.state]
     # a spectrum that the data tell is no lack of data
-    for window, place in ((0, "initial"), (last, "final")) if model.spectrum is None else ():
+    for window, place in ((0, "start"), (last, "end")) if model.spectrum is None else ():
         spread = path.smoothed(window).std[: len(prior)]
         free = int(np.sum((spread / prior)[open_states] > FREE))
         if free:
             count = f"about {free} of {len(open_states)}"
-            yield free_directions(model.problem, f"{count} directions of the {place} state are")
+            yield free_directions(model.problem, f"{count} details of the field at its {place} are")
             break
     if model.problem.unknowns:
         yield from unconstrained(model.problem, posterior.seen(last))

@@ -309,7 +309,8 @@ class Chain:
         """`resume` of a solution that was read from a file; None where the file does not hold what it takes."""
         if not is_complete(stored):
             return None
-        method = replace(self, tolerance=stored.settings.get("tolerance", self.tolerance))
+        judged = "numerical_error" in stored.trace  # before that was known, the word meant windows alone
+        method = replace(self, tolerance=stored.settings["tolerance"]) if judged else self
         return lambda problem: method.resume(model_of(stored), problem, stored.trace.get("searched", {}))
 
     # -- what comes back
