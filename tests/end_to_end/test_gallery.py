@@ -19,6 +19,7 @@ CASES = [
     ("lotka-volterra", 1e-6, 9e-5),
     ("burgers", 1e-5, 2e-5),
     ("gray-scott", 1e-5, 3e-5),
+    ("plate-with-holes", 1e-5, 6e-6),
 ]
 
 
