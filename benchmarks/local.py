@@ -5,6 +5,7 @@
     python benchmarks/local.py space [--cells 16,24,32]                     3-D Poisson with every std, share of dgemm
     python benchmarks/local.py nonlinear [--cells 200]                      -Laplace u + u^3 = f, 600 modes
     python benchmarks/local.py gallery [--problems heat,wave]               worked problems, a tree over space and time
+    python benchmarks/local.py fronts [--problems shock,front]              cells that follow a front, chosen by chain
 
 Seconds are the processor's, which other work on the machine does not change much; with one BLAS thread they are those
 of a clock on an idle machine. `solve` is one elimination and the mean, the model's construction is told beside it.
@@ -248,14 +249,86 @@ def gallery(names: list[str]) -> None:
         )
 
 
+def cole_hopf(nu: float, x: Any, t: Any) -> Any:
+    """Burgers' equation from -sin pi x at places (n,): a mean over where heat came from, the largest exponent taken out
+    of a sum on a fine grid."""
+    away, found = np.linspace(-2.5, 2.5, 100_001), np.empty(len(x))
+    for i, (place, time_) in enumerate(zip(x, t, strict=True)):
+        if time_ == 0.0:
+            found[i] = -np.sin(np.pi * place)
+            continue
+        exponent = -np.cos(np.pi * (place - away)) / (2 * np.pi * nu) - away**2 / (4 * nu * time_)
+        share = np.exp(exponent - exponent.max())
+        found[i] = -np.sum(np.sin(np.pi * (place - away)) * share) / share.sum()
+    return found
+
+
+def shock(nu: float, readings: int = 0, unknown: bool = False) -> tuple[ff.Problem, Callable[..., Any], Any, Any]:
+    conditions: list[Any] = [ff.Initial("u = -sin(pi*x)"), *(ff.Boundary("u = 0", at={"x": end}) for end in (-1, 1))]
+    if readings:
+        rng = np.random.default_rng(0)
+        x, t = rng.uniform(-1, 1, readings), rng.uniform(0.05, 1, readings)
+        u = cole_hopf(nu, x, t) + 0.02 * rng.standard_normal(readings)
+        conditions.append(ff.Observations(x=x, t=t, u=u, sigma=0.02))
+    value = ff.Unknown(1.5 * nu, nu, positive=True) if unknown else nu
+    domain = {"x": ff.Interval(-1, 1), "t": ff.Interval(0, 1)}
+    near = np.unique(np.concatenate([np.linspace(-1, 1, 101), np.linspace(-0.05, 0.05, 101)]))
+    problem = ff.Problem("u_t + u*u_x = nu*u_xx", domain, {"nu": value}, conditions)
+    return problem, lambda x, t: cole_hopf(nu, x, t), near, np.linspace(0, 1, 21)
+
+
+def travelling(width: float) -> tuple[ff.Problem, Callable[..., Any], Any, Any]:
+    """u_t = D u_xx + k u (1 - u)(u - 1/4): a front 1 / (1 + exp((x - 0.3 - t) / width)) of speed 1."""
+    rate = 4.0 / width
+    start = ff.Initial(f"u = 1/2 - tanh((x - 0.3)/{2 * width})/2")
+    domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 0.4)}
+    numbers = {"D": 0.5 * width**2 * rate, "k": rate}
+    closed = [ff.Boundary("u_x = 0", at={"x": end}) for end in (0, 1)]
+    problem = ff.Problem("u_t = D*u_xx + k*u*(1 - u)*(u - 1/4)", domain, numbers, [start, *closed])
+    exact = lambda x, t: 0.5 - 0.5 * np.tanh((x - 0.3 - t) / (2 * width))  # noqa: E731
+    return problem, exact, np.linspace(0, 1, 801), np.linspace(0, 0.4, 21)
+
+
+FRONTS: dict[str, Callable[[], tuple[ff.Problem, Callable[..., Any], Any, Any]]] = {
+    "shock": lambda: shock(0.01 / np.pi),
+    "thin-shock": lambda: shock(0.001),
+    "front": lambda: travelling(0.01),
+    "measured": lambda: shock(0.01 / np.pi, 60),
+    "viscosity": lambda: shock(0.01 / np.pi, 60, True),
+}
+
+
+def fronts(names: list[str]) -> None:
+    """Nothing chosen by hand."""
+    print("| problem | cells | windows | relative L2 | estimated | 90 % covers | rms z | status | seconds |")
+    for name in names:
+        problem, exact, x, t = FRONTS[name]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ff.AdviceWarning)
+            seconds, solution = timed(lambda p=problem: ff.solve(p))
+        mesh = np.meshgrid(t, x, indexing="ij")
+        wanted = exact(mesh[1].ravel(), mesh[0].ravel()).reshape(mesh[0].shape)
+        field = solution.predict(t=t, x=x)
+        error = field["mean"].transpose("t", "x").values - wanted
+        z = error / field["std"].transpose("t", "x").values
+        size = np.linalg.norm(error) / np.linalg.norm(wanted)
+        over = solution.settings.get("cells", solution.settings.get("modes"))
+        guess = solution.trace.get("numerical_error", np.nan)
+        told = "".join(f", {n} {v['mean']:.5f} +- {v['std']:.5f}" for n, v in solution.parameters.items())
+        print(
+            f"| {name} | {over} | {solution.trace['windows']} | {size:.1e} | {guess:.1e} | "
+            f"{np.mean(np.abs(z) < 1.645):.0%} | {np.sqrt(np.mean(z**2)):.2g} | {solution.status}{told} | "
+            f"{seconds:.1f} |",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("question", choices=["poisson", "splu", "space", "nonlinear", "gallery"])
+    parser.add_argument("question", choices=["poisson", "splu", "space", "nonlinear", "gallery", "fronts"])
     parser.add_argument("--cells", default="")
     parser.add_argument("--degree", type=int, default=5)
-    parser.add_argument(
-        "--problems", default="heat,wave,klein-gordon,advection-diffusion,poisson-source,gray-scott,burgers"
-    )
+    parser.add_argument("--problems", default="")
     given = parser.parse_args()
     cells = [int(count) for count in given.cells.split(",") if count]
     if given.question == "poisson":
@@ -265,7 +338,10 @@ def main() -> None:
     elif given.question == "space":
         space(cells or [16, 24, 32])
     elif given.question == "gallery":
-        gallery(given.problems.split(","))
+        usual = "heat,wave,klein-gordon,advection-diffusion,poisson-source,gray-scott,burgers"
+        gallery((given.problems or usual).split(","))
+    elif given.question == "fronts":
+        fronts(given.problems.split(",") if given.problems else list(FRONTS))
     else:
         nonlinear((cells or [200])[0])
 

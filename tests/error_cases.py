@@ -118,6 +118,18 @@ CASES = [
     line("a missing result", "show", "missing.nc"),
     line("a result that is none", "show", "broken.nc", broken__nc="not NetCDF"),
     line("an empty result", "show", "empty.nc", empty__nc=""),
+    line("one problem to rank", "rank", "heat"),
+    line("problems of one name to rank", "rank", "heat", "heat"),
+    line(
+        "other measurements to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT.replace("[0.1,", "[0.2,")
+    ),
+    line("odds without a number", "rank", "a.toml", "b.toml", "--odds", "a", a__toml=HEAT, b__toml=HEAT),
+    line("odds of some problems only", "rank", "a.toml", "b.toml", "--odds", "a=2", a__toml=HEAT, b__toml=HEAT),
+    line("a method without evidence", "rank", "a.toml", "b.toml", "--method", "vi", a__toml=HEAT, b__toml=HEAT),
+    line(
+        "several methods to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT + '[method]\nname = "joint"\n'
+    ),
+    line("a problem file for further measurements", "next", "heat.toml", heat__toml=HEAT),
     line("a misspelt method to compare", "compare", "heat", "--methods", "joint,lapalce"),
     line("text for a whole number", "calibrate", "--draws", "many"),
     line("an unknown row of the registry", "calibrate", "ring-strat"),
@@ -269,12 +281,8 @@ CASES = [
         DISK.replace('[region]\ninside = "x**2 + y**2 < 1"\n', ""),
     ),
     change("all of a boundary without a region", '[region]\ninside = "x**2 + y**2 < 1"\n', "", DISK),
-    change(
-        "a measurement outside a region",
-        WALL,
-        WALL + "[[observations]]\nx = [0, 0.9]\ny = [0, 0.9]\nu = [1, 2]\n",
-        DISK,
-    ),
+    change("a measurement outside a region", WALL,
+           WALL + "[[observations]]\nx = [0, 0.9]\ny = [0, 0.9]\nu = [1, 2]\n", DISK),
     change("a region with features over the whole domain", WALL, WALL + '[method]\nname = "joint"\n', DISK),
     file("a missing outline", OUTLINE),
     file("an outline that is no GeoJSON", OUTLINE, outline__geojson="text"),

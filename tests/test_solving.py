@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from factorfield import methods
 from factorfield.errors import Advice
 from factorfield.model.model import BlockModel, WindowModel
 from factorfield.model.tree import TreeModel
+from factorfield.solution import Status
+from factorfield.solving import _or_local
 
 WALLS = (ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1}))
 
@@ -134,6 +137,72 @@ def test_the_first_model_is_the_one_that_solve_begins_with() -> None:
     assert np.array_equal(solution.predict(**grid)["std"], by_model.predict(**grid)["std"])
 
 
+# -- from features over whole axes to local ones
+
+
+def layers() -> ff.Problem:
+    """Along all four walls of a square, 0.045 wide."""
+    domain = {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1)}
+    walls = [ff.Boundary("u = 0", at={axis: end}) for axis in "xy" for end in (0, 1)]
+    return ff.Problem("0.002*(u_xx + u_yy) - u = -1", domain, {}, walls)
+
+
+def test_layers_too_thin_for_one_block_go_to_boxes_and_the_settings_say_why() -> None:
+    """In the middle of a wall they are those of one axis: 1 - cosh((y - 1/2) / w) / cosh(1 / (2 w))."""
+    solution = ff.solve(layers())
+    assert solution.settings["method"] == "tree" and solution.status == "converged"
+    assert "local splines: one block of" in str(solution.settings["features"])
+    y, width = np.linspace(0.0, 0.5, 21), np.sqrt(0.002)
+    truth = 1 - np.cosh((y - 0.5) / width) / np.cosh(0.5 / width)
+    assert np.abs(solution.predict(x=[0.5], y=y)["mean"].values.ravel() - truth).max() < 1e-4  # two other walls: 3e-5
+
+
+def lost(solution: ff.Solution) -> ff.Solution:
+    """The same, as if one block had not resolved it."""
+    return replace(solution, status=Status("unresolved"), trace={**solution.trace, "numerical_error": 0.5})
+
+
+def test_a_block_that_is_not_resolved_stays_where_boxes_fail_or_leave_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = ff.Problem("u_xx = -sin(pi*x)", {"x": ff.Interval(0, 1)}, {}, [*WALLS])
+    tree = ff.methods.Tree
+    block = lost(ff.solve(problem, "joint"))
+    assert _or_local(problem, block).settings["method"] == "tree"
+    assert _or_local(ff.default_model(problem), block) is block  # a model is never replaced
+    assert _or_local(problem, ff.solve(problem, "joint")).settings["method"] == "joint"
+    kept = tree.run
+
+    def refused(self: Any, model: Any, progress: Any = None) -> ff.Solution:
+        raise ff.ProblemError("expected less, received more; try other")
+
+    def worse(self: Any, model: Any, progress: Any = None) -> ff.Solution:
+        found = lost(kept(self, model, progress))
+        return replace(found, trace={**found.trace, "numerical_error": 9.0})
+
+    for run in (refused, worse):
+        monkeypatch.setattr(tree, "run", run)
+        assert _or_local(problem, block) is block
+
+
+def front() -> ff.Problem:
+    walls = [ff.Boundary("u_x = 0", at={"x": end}) for end in (0, 1)]
+    domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 0.02)}
+    start = ff.Initial("u = (1 - tanh(25*(x - 0.3)))/2")
+    return ff.Problem("u_t = 0.02*u_xx + 100*u*(1 - u)*(u - 1/4)", domain, {}, [start, *walls])
+
+
+def test_a_front_goes_from_modes_to_cells_and_the_settings_say_why() -> None:
+    solution = ff.solve(front())
+    assert solution.settings["method"] == "chain" and set(solution.settings["cells"]) == {"x"}
+    assert "cells that follow the field" in str(solution.settings["features"])
+    assert default_settings(front(), modes={"x": 60}).get("cells") is None  # what is asked for is not replaced
+
+
+def default_settings(problem: ff.Problem, **options: Any) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ff.AdviceWarning)
+        return dict(ff.solve(problem, **options).settings)
+
+
 # -- the last model gives the same bits
 
 CASES: dict[str, tuple[Callable[[], ff.Problem], dict[str, Any]]] = {
@@ -146,6 +215,7 @@ CASES: dict[str, tuple[Callable[[], ff.Problem], dict[str, Any]]] = {
     "unknown coefficients": (predators, {}),
     "three starts": (two_signs, {"starts": 3}),
     "three starts, nonlinear": (two_signs_nonlinear, {"starts": 3}),
+    "cells that follow a front": (front, {}),
     "joint, poisson": (lambda: ff.problems.get("poisson"), {}),
     "joint, modes grow": (thin_layer, {}),
     "joint, three starts": (two_signs, {"method": "joint", "starts": 3}),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import optimize
 
 import factorfield as ff
-from factorfield.model.spectrum import fastest_rates, fit, rates, spectra_of, tails_of
+from factorfield.model.spectrum import _Labels, fastest_rates, fit, rates, spectra_of, tails_of
 
 
 def test_the_evidence_finds_noise_and_modes_on_even_and_uneven_points() -> None:
@@ -20,6 +21,17 @@ def test_the_evidence_finds_noise_and_modes_on_even_and_uneven_points() -> None:
         assert found.left_out(3) > found.left_out(12) >= 0.0
 
 
+@pytest.mark.parametrize("sigma", [0.1, None])
+@pytest.mark.parametrize("even", [True, False])
+def test_slopes_of_the_evidence_are_its_differences(even: bool, sigma: float | None) -> None:
+    rng = np.random.default_rng(0)
+    x = np.arange(64) / 64 if even else np.sort(rng.uniform(0, 1, 64))
+    labels = _Labels.of(x, np.sin(6.3 * x) + 0.1 * rng.standard_normal(64), 0.0, 1.0, sigma)
+    theta = np.log([0.7, 3.0, 1.5, 0.05, 0.08])[: 5 if sigma is None else 4]
+    found = optimize.approx_fprime(theta, lambda place: labels.negative_evidence(place)[0], 1e-6)
+    assert_allclose(labels.negative_evidence(theta)[1], found, rtol=1e-4)
+
+
 def test_a_given_sigma_is_kept_and_even_points_agree_with_uneven_ones() -> None:
     """The fast transform on even points and dense algebra on the same points, a little apart."""
     x = np.arange(64) / 64
@@ -28,6 +40,18 @@ def test_a_given_sigma_is_kept_and_even_points_agree_with_uneven_ones() -> None:
     assert even.sigma == uneven.sigma == 0.05
     assert_allclose(even.second_moment[:4], uneven.second_moment[:4], atol=0.02)
     assert even.second_moment[0] == pytest.approx(0.5, rel=0.1)  # sine and cosine, half a square each
+
+
+def test_a_weak_kink_beside_a_large_wave_is_seen_in_what_is_left_out() -> None:
+    """Its waves fall off as 1 / k^2: few rise above the noise, together they are what eight modes miss."""
+    x = np.arange(1024) / 1024
+    kink = 0.2 * (np.abs(x - 0.5) - 0.25)
+    waves = np.fft.rfft(kink) / 512
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        found = fit(x, np.sin(2 * np.pi * x) + kink + 0.005 * rng.standard_normal(1024), 0.0, 1.0, 0.005)
+        true = 0.5 * np.sum(np.abs(waves[9:]) ** 2)
+        assert true / 4 < found.left_out(8) < 16 * true  # a size that is read from noise: within a factor of four
 
 
 def test_enough_modes_leave_out_less_than_is_asked() -> None:

@@ -30,6 +30,7 @@ class EquationSpec(TypedDict):
 class FaceSpec(EquationSpec):
     kind: Literal["initial", "boundary"]
     at: NotRequired[Place]
+    inside: NotRequired[bool]  # old files lack it, and could have meant it
     length: NotRequired[float | dict[str, float] | None]  # old files lack it
 
 
@@ -125,7 +126,7 @@ def _face_spec(condition: Initial | Boundary) -> FaceSpec:
     spec: FaceSpec = {"kind": "initial", "text": condition.text, "sigma": condition.sigma, "length": length}
     if isinstance(condition, Initial):
         return spec
-    return {**spec, "kind": "boundary", "at": _plain_place(condition.at)}
+    return {**spec, "kind": "boundary", "at": _plain_place(condition.at), "inside": condition.inside}
 
 
 def _plain_place(at: Place) -> Place:
@@ -176,7 +177,8 @@ def problem_from_spec(
         elif entry["kind"] == "initial":
             conditions.append(Initial(entry["text"], entry["sigma"], entry.get("length")))
         else:
-            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length")))
+            inside = entry.get("inside", True)
+            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length"), inside))
     equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
     return Problem(
         equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"],

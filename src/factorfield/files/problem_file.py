@@ -31,7 +31,7 @@ from factorfield.problem.conditions import Boundary, Condition, Equation, Initia
 from factorfield.problem.domain import Axis, Domain, Interval, Periodic
 from factorfield.problem.noise import StudentT
 from factorfield.problem.parsing import names_in, parse_sides
-from factorfield.problem.problem import Problem, checked_parameters
+from factorfield.problem.problem import MOST_EQUATIONS, MOST_PARAMETERS, Problem, check_number, checked_parameters
 from factorfield.problem.region import Region
 from factorfield.problem.relation import find_fields
 from factorfield.problem.shape import Shape
@@ -41,6 +41,8 @@ LARGEST_FILE = 1 << 20  # bytes of text; more numbers belong into a data file
 LONG_KEY = re.compile(r"""(?<![\w-])(?:(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+){20}""", re.ASCII)
 ORIGIN = "origin"  # of timestamps: the one key whose value may be a date
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
+BLOCKS = ("initial", "boundary", "observations")
+FACE_WORDS = r"a face|one of the axes| in \[|one place along|the two places"  # of errors about where a wall is
 Array = NDArray[np.float64]
 Parameters = dict[str, float | Unknown | Table]
 
@@ -149,6 +151,8 @@ class _Reader:
             raise self.with_line(fault.error, (*path, *fault.path)) from None
 
     def with_line(self, problem: ProblemError, path: schemas.Path) -> ProblemError:
+        if len(path) == 2 and path[0] in BLOCKS and isinstance(path[1], int):
+            path = (*path, *_key_about(str(problem), self.document[path[0]][path[1]]))
         return ProblemError(f"{self.source.name}, line {line_of(self.text, path)}: {problem}")
 
     def read(self) -> ProblemFile:
@@ -184,6 +188,8 @@ class _Reader:
         entry = self.document["equation"]
         several = isinstance(entry, list)
         equations = []
+        with self.at("equation"):
+            check_number("equations", len(entry) if several else 1, MOST_EQUATIONS)
         for index, item in enumerate(entry if several else [entry]):
             text, sigma = (item, None) if isinstance(item, str) else (item["text"], item.get("sigma"))
             with self.at("equation", *([index] if several else [])):
@@ -227,10 +233,13 @@ class _Reader:
 
     def _parameters(self, domain: Domain) -> Parameters:
         found: Parameters = {}
-        for name, entry in self.document.get("parameters", {}).items():
+        entries = self.document.get("parameters", {})
+        with self.at("parameters"):
+            check_number("parameters", len(entries), MOST_PARAMETERS)
+        for name, entry in entries.items():
             with self.at("parameters", name):
                 found[name] = self._parameter(entry)
-                checked_parameters(found, domain)
+                checked_parameters({name: found[name]}, domain)
         return found
 
     def _parameter(self, entry: float | Mapping[str, Any]) -> float | Unknown | Table:
@@ -328,8 +337,9 @@ class _Reader:
         self, equations: list[Equation], domain: Domain, parameters: Parameters,
         conditions: list[tuple[schemas.Path, Condition]], more: Mapping[str, Any],
     ) -> Problem:  # fmt: skip
-        def build(count: int, units: Mapping[str, str]) -> Problem:
-            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], units=units, **more)
+        def build(count: int, units: Mapping[str, str], several: int = len(equations)) -> Problem:
+            known = [c for _, c in conditions[:count]]
+            return Problem(equations[:several], domain, parameters, known, units=units, **more)
 
         units = self.document.get("units", {})
         try:
@@ -340,7 +350,12 @@ class _Reader:
             def fails(count: int, units: Mapping[str, str]) -> bool:
                 return _fails(lambda: build(count, units), said)
 
-            raise self.with_line(problem, _faulty_piece(fails, [path for path, _ in conditions], units)) from None
+            where = _faulty_piece(fails, [path for path, _ in conditions], units)
+            if where == ("equation",) and isinstance(self.document["equation"], list):
+                counts = range(1, len(equations))
+                first = next((n for n in counts if _fails(lambda n=n: build(0, {}, n), said)), len(equations))  # type: ignore[misc]
+                where = ("equation", first - 1)
+            raise self.with_line(problem, where) from None
 
 
 def _fails(build: Callable[[], Problem], message: str) -> bool:
@@ -363,6 +378,19 @@ def _faulty_piece(
         first = bisect.bisect_left(range(1, len(conditions) + 1), True, key=lambda count: fails(count, {}))
         return conditions[min(first, len(conditions) - 1)]
     return next((("units", key) for key, unit in units.items() if fails(0, {key: unit})), ("equation",))
+
+
+def _key_about(said: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The key of a block that an error in it is about, by the words of the error; nothing where they do not say."""
+    what = said.partition(", received")[0]
+    words = {"average": "average", "length": "length=", "noise": "noise", "sigma": "sigma", "at": FACE_WORDS}
+    found = next((key for key, word in words.items() if key in entry and re.search(word, what)), None)
+    own = [key for key in entry if key not in (*OPTIONS, *words, "text") or key == "value"]
+    found = found or next((key for key in own if re.search(rf"(?:expected|for|along|of) {key}\b", what)), None)
+    if "sensor" in what:
+        found = found or next((key for key in own if isinstance(entry[key], dict) and _places(entry[key])), None)
+    found = found or next((key for key in ("file", "text") if key in entry), None)
+    return () if found is None else (found,)
 
 
 def _with_plain_dates(value: Any) -> Any:
@@ -394,4 +422,4 @@ def _grid_from_points(columns: dict[str, Array]) -> Table:
         raise expected(
             f"one row for every point of a grid of {' x '.join(map(str, shape))}", f"{len(value)} rows", "a full grid"
         )
-    return Table(value=value[order].reshape(shape), **axes)
+    return _grid({"value": value[order].reshape(shape), **axes})

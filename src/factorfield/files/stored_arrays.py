@@ -99,5 +99,5 @@ def _check_families(name: str, families: Mapping[str, Any]) -> None:
     for axis, family in families.items():
         spec = family.spec()
         odd = spec["family"] == "spline" and spec["degree"] not in DEGREES
-        if odd or spec.get("upper", math.inf) <= spec["lower"] or spec.get("states", 0) > family.size:
+        if odd or spec.get("upper", math.inf) <= spec.get("lower", -math.inf) or spec.get("states", 0) > family.size:
             raise expected(f"features of {name} along {axis} on an interval", str(spec), "saving it again")

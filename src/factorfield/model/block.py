@@ -27,7 +27,7 @@ from factorfield.model.choices import (
 from factorfield.model.face_errors import beside_errors, error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
-from factorfield.model.model import BlockModel, check_memory, check_no_region
+from factorfield.model.model import BlockModel, Model, check_memory, check_no_region
 from factorfield.model.representation import Representation, field_form, substitute
 from factorfield.model.sizes import sizes_of
 from factorfield.problem.domain import TIME, Interval, Points
@@ -109,11 +109,11 @@ def holds_by_default(statement: Statement, sigma: Sigma) -> bool:
     return sigma.origin == "default" and statement.kind != "observation"
 
 
-def is_linear_given_numbers(model: BlockModel) -> bool:
+def is_linear_given_numbers(model: Model) -> bool:
     """Are its factors linear in all weights but the unknown numbers?"""
     numbers = model.problem.unknowns
     forms = {name: form for name, form in model.representation.forms.items() if name not in numbers}
-    return all(substitute(group.statement.relation, forms).is_linear for group in model.groups)
+    return all(substitute(statement.relation, forms).is_linear for statement in model.problem.statements)
 
 
 @dataclass(frozen=True, eq=False)

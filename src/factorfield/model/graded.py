@@ -73,6 +73,8 @@ class GradedSpline:
 
     @staticmethod
     def from_spec(breaks: Sequence[float], degree: int, periodic: bool) -> GradedSpline:
+        if np.any(np.diff(breaks) <= 0.0):
+            raise expected("breaks of cells in ascending order", "others", "saving it again")
         return GradedSpline(tuple(map(float, breaks)), degree, periodic)
 
 

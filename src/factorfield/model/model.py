@@ -163,6 +163,7 @@ class Traits:
     steady_windows: bool  # waves keep their size: windows need not become longer
     has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
     starts_by_formula: bool  # not by labels
+    asked_too_often: bool  # equations and walls, for what they leave unmet not to count against uncertain walls
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +198,11 @@ class WindowModel(Model):
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     first_level: int = 0  # the first window that is tried is the horizon / 2^level
     edges: tuple[float, ...] | None = None
+    jumps: tuple[float, ...] = ()  # instants when something known jumps: each begins a window
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
     cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field
+    process: Mapping[str, Array] = field(default_factory=dict)  # by field over cells, a root of its start's prior
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -250,7 +253,12 @@ class WindowModel(Model):
     @cached_property
     def prior_state(self) -> Belief:
         state = self.layout[0]
-        return Belief(self.prior.mean[state], np.diag(self.prior.std[state]))
+        root = np.diag(self.prior.std[state])
+        for name, own in self.process.items():
+            first = self.representation.latents[self.representation.forms[name].latents[0]].block.start
+            at = np.flatnonzero((state >= first) & (state < first + len(own)))
+            root[np.ix_(at, at)] = own
+        return Belief(self.prior.mean[state], root)
 
     def first_state(self) -> Belief:
         """The prior, moved to where the search begins: its first pass follows that path, smoothing corrects it."""
@@ -261,11 +269,11 @@ class WindowModel(Model):
         return replace(self.prior_state, mean=mean)
 
     def with_condition(self, problem: Problem) -> WindowModel:
-        """The same choices for the same problem with further conditions at its end."""
+        """The same choices for the same problem with further conditions after its own, or a later end of time."""
         added = problem.statements[len(self.problem.statements) :]
         default = Sigma(LABEL_NOISE * self.scale, "default")
         sigmas = *self.sigmas, *(default if s.sigma is None else Sigma(s.sigma, "given") for s in added)
-        traits = replace(self.traits, has_later_data=True)
+        traits = replace(self.traits, has_later_data=self.traits.has_later_data or bool(added))
         closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
         return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
 

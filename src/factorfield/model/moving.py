@@ -1,5 +1,4 @@
-"""Windows over cells that move: each window has its own, as many, and states cross from cells to cells by a linear map.
-"""
+"""Windows over cells that move: each has its own, as many, and states cross from cells to cells by a linear map."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ def on_cells(model: WindowModel, cells: GradedSpline, degree: int | None = None)
     families: dict[str, Family] = dict.fromkeys(model.local, cells)
     sizes, asked = sizes_of(model.problem, ansatz), replace(model.asked, degree=degree or model.degree)
     found = with_families(model.problem, families, ansatz, sizes, {}, asked, families)
-    return replace(found, asked=model.asked, start=model.start)
+    return replace(found, asked=model.asked, start=model.start, held=model.held)
 
 
 def moved_to(model: WindowModel, cells: GradedSpline) -> WindowModel:

@@ -1,10 +1,12 @@
 """Waves: how fast an equation lets them grow, and how large they are at the start.
 
-The spectrum is the evidence's, of labels along a periodic axis, with three parameters:
+The spectrum is the evidence's, of labels along a periodic axis, with four parameters:
 
-Labels y = u(x) + noise, u = sum of modes with a_k ~ N(0, p_k), p_k = A^2 (1 + (k / k_0)^2)^(-q), noise N(0, sigma^2).
-Modes beyond what the labels can tell (k > M) act as further noise of variance sum p_k. A, k_0, q and - where it is not
-given - sigma maximise the evidence. What a basis of K modes leaves out keeps its second moment: it is not certain.
+Labels y = u(x) + noise, u = sum of modes with a_k ~ N(0, p_k), p_k = A^2 (1 + (k / k_0)^2)^(-q) + B^2 / k^4, noise
+N(0, sigma^2). The first part is a smooth field. The second is that of kinks: beside a few large waves the first alone
+would take weak ones for nothing. Modes beyond what the labels can tell (k > M) act as further noise of variance sum
+p_k. A, k_0, q, B and - where it is not given - sigma maximise the evidence. What a basis of K modes leaves out keeps
+its second moment: it is not certain.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ Complex = NDArray[np.complex128]
 MOST_FREQUENCIES = 512  # frequencies that are followed at all
 MOST_DENSE = 48  # of them, those inferred jointly when the labels are not evenly spread
 FEWEST_LABELS = 8  # fewer can tell neither their noise nor a spectrum
-FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
+CORNER = (4.0, 2.0)  # where k_0 and q are expected
+KINKS = 0.01  # the same of B, in units of the labels' size
+LARGEST_LOG = 50.0  # of any parameter
+SPREADS = np.array([1.5, 0.7, 2.0])  # of the logarithms of these three
+FLOOR = 1e-6  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +66,7 @@ class Spectrum:
 
 @dataclass(frozen=True, eq=False)
 class _Labels:
-    """Labels reduced to what their evidence needs; theta = log (A, k_0, q[, sigma]).
+    """Labels reduced to what their evidence needs; theta = log (A, k_0, q, B[, sigma]).
 
     On evenly spread points the features are orthogonal, and `gram` holds their squares only; else it is the matrix.
     """
@@ -91,11 +97,18 @@ class _Labels:
         return 10.0 * self.size
 
     def variance(self, theta: Array) -> Array:
-        amplitude, corner, decay = np.exp(theta[:3])
-        return amplitude**2 * (1.0 + (np.arange(1, MOST_FREQUENCIES + 1) / corner) ** 2) ** -decay
+        smooth, kinks, _ = self._parts(theta)
+        return smooth + kinks
+
+    def _parts(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Variances of the smooth part and of kinks, and 1 + (k / k_0)^2."""
+        amplitude, corner, decay, kinks = np.exp(theta[:4])
+        k = np.arange(1, MOST_FREQUENCIES + 1)
+        beyond = 1.0 + (k / corner) ** 2
+        return amplitude**2 * beyond**-decay, (kinks / k**2) ** 2, beyond
 
     def noise(self, theta: Array) -> float:
-        return (FLOOR * self.size) ** 2 + float(np.exp(2.0 * theta[3])) if self.sigma is None else self.sigma**2
+        return (FLOOR * self.size) ** 2 + float(np.exp(2.0 * theta[4])) if self.sigma is None else self.sigma**2
 
     def _terms(self, theta: Array) -> tuple[Array, float]:
         """Prior variances of the coefficients inferred, and the noise with the modes beyond them."""
@@ -103,20 +116,26 @@ class _Labels:
         prior = np.concatenate([[self.constant**2], np.repeat(p[: self.modes], 2)])
         return prior, self.noise(theta) + float(p[self.modes :].sum())
 
-    def negative_evidence(self, theta: Array) -> float:
+    def negative_evidence(self, theta: Array) -> tuple[float, Array]:
+        """With weak priors that keep the search where a spectrum makes sense, and its slopes by theta."""
+        theta = np.clip(theta, -LARGEST_LOG, LARGEST_LOG)  # a first step may go anywhere
         prior, level = self._terms(theta)
-        if self.gram.ndim == 1:
-            fitted = float(np.sum(self.seen**2 * prior / (level + prior * self.gram))) / level
-            determinant = float(np.sum(np.log1p(prior * self.gram / level)))
-        else:
-            root = np.sqrt(prior)
-            inner = np.eye(len(prior)) + root[:, None] * self.gram * root / level
-            factor = linalg.cholesky(inner, lower=True, check_finite=False)
-            half = linalg.solve_triangular(factor, root * self.seen, lower=True) / level
-            fitted, determinant = float(half @ half), 2.0 * float(np.sum(np.log(np.diag(factor))))
-        # weak priors keep the search where a spectrum makes sense: k_0 near a few, decay of one to ten
-        regular = 0.5 * ((theta[1] - np.log(4.0)) / 1.5) ** 2 + 0.5 * ((theta[2] - np.log(2.0)) / 0.7) ** 2
-        return 0.5 * (self.square / level - fitted + determinant + self.count * np.log(level)) + regular
+        value, by_prior, by_level = (_even_evidence if self.gram.ndim == 1 else _dense_evidence)(self, prior, level)
+        by_variance = np.full(MOST_FREQUENCIES, by_level)
+        by_variance[: self.modes] = by_prior[1:].reshape(-1, 2).sum(axis=1)
+        (smooth, kinks, beyond), decay = self._parts(theta), float(np.exp(theta[2]))
+        moved = [
+            2.0 * smooth,
+            2.0 * decay * smooth * (1.0 - 1.0 / beyond),
+            -decay * np.log(beyond) * smooth,
+            2.0 * kinks,
+        ]
+        slopes = np.array([by_variance @ each for each in moved])
+        if self.sigma is None:
+            slopes = np.append(slopes, by_level * 2.0 * np.exp(2.0 * theta[4]))
+        away = (theta[1:4] - np.log([*CORNER, KINKS * self.size])) / SPREADS
+        slopes[1:4] += away / SPREADS
+        return value + 0.5 * float(away @ away), slopes
 
     def second_moment(self, theta: Array) -> Array:
         """Of the coefficients at each frequency, given the labels; beyond those inferred, the prior's."""
@@ -132,6 +151,38 @@ class _Labels:
         return second
 
 
+def _even_evidence(labels: _Labels, prior: Array, level: float) -> tuple[float, Array, float]:
+    """Minus the log evidence of labels on even points, and its slopes by prior variances and noise.
+
+    With V the labels' covariance it is (y' V^-1 y + log |V|) / 2."""
+    total, squares = level + prior * labels.gram, labels.seen**2
+    value = labels.square / level - float(np.sum(squares * prior / total)) / level
+    value += float(np.sum(np.log(total / level))) + labels.count * np.log(level)
+    far = labels.square - float(np.sum(squares * prior * (level + total) / total**2))  # level^2 y' V^-2 y
+    trace = (labels.count - float(np.sum(prior * labels.gram / total))) / level
+    return 0.5 * value, 0.5 * (labels.gram / total - squares / total**2), 0.5 * (trace - far / level**2)
+
+
+def _dense_evidence(labels: _Labels, prior: Array, level: float) -> tuple[float, Array, float]:
+    """The same on any points."""
+    root, gram = np.sqrt(prior), labels.gram / level
+    inner = np.eye(len(prior)) + root[:, None] * gram * root
+    factor = linalg.cholesky(inner, lower=True, check_finite=False)
+    half = linalg.solve_triangular(
+        factor, np.column_stack([root[:, None] * gram, root * labels.seen / level]), lower=True
+    )
+    fitted = linalg.solve_triangular(factor, half[:, -1], lower=True, trans=1)
+    determinant = 2.0 * float(np.sum(np.log(np.diag(factor))))
+    value = labels.square / level - float(half[:, -1] @ half[:, -1]) + determinant + labels.count * np.log(level)
+    left = labels.seen / level - gram @ (root * fitted)  # features' V^-1 y
+    by_prior = np.diag(gram) - np.sum(half[:, :-1] ** 2, axis=0) - left**2
+    weights = root * fitted
+    far = labels.square - 2.0 * float(weights @ labels.seen) + level * float(weights @ gram @ weights)
+    inverse = linalg.solve_triangular(factor, np.eye(len(prior)), lower=True)
+    trace = (labels.count - len(prior) + float(np.sum(inverse**2))) / level
+    return 0.5 * value, 0.5 * by_prior, 0.5 * (trace - far / level**2)
+
+
 def _even(x: Array, y: Array, lower: float, period: float, modes: int) -> tuple[Array, Array]:
     """Squares and products with y of the features [1, sin, cos, ...] at evenly spread x, by one fast transform."""
     place = (x - lower) % period
@@ -144,17 +195,14 @@ def _even(x: Array, y: Array, lower: float, period: float, modes: int) -> tuple[
 
 def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) -> Spectrum:
     """Evidence maximum for labels y at x; `sigma` fixes the noise."""
-    labels, best = _Labels.of(x, y, lower, period, sigma), None
-    for start in (0.3, 0.01):
-        initial = np.log([labels.size, 4.0, 2.0, start * labels.size])[: 3 if sigma else 4]
-        found = optimize.minimize(
-            labels.negative_evidence, initial, method="Nelder-Mead",
-            options={"maxfev": 400, "xatol": 0.02, "fatol": 0.02},
-        )  # fmt: skip
-        best = found if best is None or found.fun < best.fun else best
-        if labels.gram.ndim == 2 or sigma is not None:
-            break
-    assert best is not None
+    labels = _Labels.of(x, y, lower, period, sigma)
+    middle = [labels.size, *CORNER, KINKS * labels.size]
+    starts = [middle] if sigma is not None else [[*middle, share * labels.size] for share in (0.3, 0.01)]
+    ends = [
+        optimize.minimize(labels.negative_evidence, np.log(start), method="BFGS", jac=True, options={"gtol": 1e-3})
+        for start in starts
+    ]
+    best = min(ends, key=lambda end: float(end.fun))
     noise = float(np.sqrt(labels.noise(best.x)))
     return Spectrum(noise, labels.variance(best.x), labels.second_moment(best.x), labels.constant)
 
@@ -250,6 +298,14 @@ class Tail:
         grown = np.exp(2.0 * np.minimum(np.outer(times, self.rate.real), 0.0))
         size = self.wave ** (2 * orders.get(self.axis, 0)) * np.abs(self.rate) ** (2 * orders.get(TIME, 0))
         return grown @ (size * self.variance)
+
+    def waves(self, orders: Mapping[str, int], places: Mapping[str, Array]) -> Complex:
+        """A derivative of every left-out wave at places (times from the start): (places, waves). The real part of its
+        product with the conjugate of another's is what both go together, per variance."""
+        times = np.asarray(places[TIME])[:, None]
+        phase = 1j * (np.outer(places[self.axis], self.wave) + times * self.rate.imag)
+        slopes = (1j * self.wave) ** orders.get(self.axis, 0) * self.rate ** orders.get(TIME, 0)
+        return np.asarray(slopes * np.exp(times * np.minimum(self.rate.real, 0.0) + phase), complex)
 
 
 def spectra_of(problem: Problem, offsets: Mapping[str, float]) -> dict[str, Spectrum]:

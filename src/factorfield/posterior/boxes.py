@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 
 from factorfield.errors import expected
 from factorfield.messages.boxes import BoxTree
@@ -23,23 +23,25 @@ from factorfield.model.cells import NestedCells, nested_cells
 from factorfield.model.local import Places
 from factorfield.model.representation import Representation
 from factorfield.model.splines import Spline
-from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
+from factorfield.posterior.base import Estimate, Posterior, shaped
 from factorfield.posterior.box_arrays import arrays_of, tree_of
+from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 FEW = 64  # functionals that are gathered one by one instead of walking down to leaves
-BLOCK_BYTES = 1 << 27  # of covariances between features that are held at once
+BLOCK_BYTES = 1 << 27  # of covariances between features, or of weights of functionals, that are held at once
 
 
 @dataclass(frozen=True, eq=False)
 class BoxesPosterior(Posterior):
-    """N(mean, W W') with W the tree's, and independent numerical errors of the weights."""
+    """N(mean, W W' + beside beside') with W the tree's, and independent numerical errors of the weights."""
 
     mean: Array
     tree: BoxTree
+    beside: Array | None = None  # (weights, numbers): what the spread of unknown numbers adds, a root of the covariance
 
     marker = "box_kind"
 
@@ -52,7 +54,7 @@ class BoxesPosterior(Posterior):
         variance = np.zeros(len(self.mean))
         for index, covariance in self.tree.marginals(self._cells.leaves):
             variance[self.tree.boxes[index].front] = np.diagonal(covariance)
-        return np.sqrt(variance)
+        return np.sqrt(variance if self.beside is None else variance + np.sum(self.beside**2, axis=1))
 
     @cached_property
     def _splines(self) -> dict[str, Spline]:
@@ -66,7 +68,8 @@ class BoxesPosterior(Posterior):
     # -- files
 
     def arrays(self) -> dict[str, Array]:
-        return {"weight_means": self.mean, **arrays_of(self.tree)}
+        beside = {} if self.beside is None else {"box_beside": self.beside}
+        return {"weight_means": self.mean, **arrays_of(self.tree), **beside}
 
     @classmethod
     def from_arrays(
@@ -75,7 +78,9 @@ class BoxesPosterior(Posterior):
         mean = shaped(arrays, "weight_means", representation.size)
         empty = cls(problem, representation, noise, mean, BoxTree((), ()))
         empty._check_splines()
-        return cls(problem, representation, noise, mean, tree_of(arrays, representation, empty._splines))
+        tree = tree_of(arrays, representation, empty._splines)
+        beside = shaped(arrays, "box_beside", len(mean), None) if "box_beside" in arrays else None
+        return cls(problem, representation, noise, mean, tree, beside)
 
     def _check_splines(self) -> None:
         """One spline along every axis, for all that is written in it."""
@@ -101,6 +106,8 @@ class BoxesPosterior(Posterior):
         columns[at, np.arange(len(at))] = 1.0
         gathered = self.tree.gather(columns)
         covariance = gathered.T @ gathered
+        if self.beside is not None:
+            covariance = covariance + self.beside[at] @ self.beside[at].T
         parts = [(name, Tensor({}), self.representation.forms[name]) for name in names]
         own = Representation.build(parts)
         root = linalg.cholesky(covariance, lower=True)
@@ -111,7 +118,8 @@ class BoxesPosterior(Posterior):
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         for _ in range(count):
-            yield self.mean + self.tree.spread(rng.standard_normal(len(self.mean)))
+            drawn = self.mean + self.tree.spread(rng.standard_normal(len(self.mean)))
+            yield drawn if self.beside is None else drawn + self.beside @ rng.standard_normal(self.beside.shape[1])
 
     def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
         places, read = self._read(atoms, grid, points)
@@ -121,6 +129,9 @@ class BoxesPosterior(Posterior):
             self._gathered(read, covariance)
         else:
             self._from_leaves(read, places, covariance)
+        if self.beside is not None:
+            moved = np.stack([np.einsum("nk,nkc->nc", values, self.beside[columns]) for columns, values in read])
+            covariance += np.einsum("anc,bnc->abn", moved, moved)
         return means, covariance
 
     def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
@@ -132,6 +143,39 @@ class BoxesPosterior(Posterior):
                 if atoms[a][0] == atoms[b][0]:
                     covariance[a, b] = np.sum(values * read[b][1] * self.numerical[columns] ** 2, axis=1)
         return covariance
+
+    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
+        """What both gather where they are few; else what each on the left makes of all weights, read on the right."""
+        rows, others = self._rows_of(left), self._rows_of(right)
+        held = max(1, BLOCK_BYTES // (8 * len(self.mean)))
+        if right.count <= max(left.count, FEW) and left.count + right.count <= held:
+            gathered = self.tree.gather(rows.T.toarray())
+            same = gathered if left is right else self.tree.gather(others.T.toarray())
+            return gathered.T @ same
+        found = np.empty((left.count, right.count))
+        for start in range(0, left.count, held):
+            chosen = slice(start, min(start + held, left.count))
+            found[chosen] = (others @ self.tree.solve(rows[chosen].T.toarray())).T
+        return found
+
+    def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
+        assert self.numerical is not None
+        scaled = self._rows_of(left).multiply(self.numerical**2).tocsr()
+        return np.asarray((scaled @ self._rows_of(right).T).toarray())
+
+    def _rows_of(self, functionals: Functionals) -> sparse.csr_matrix:
+        """Functionals as rows over all weights; made once."""
+        if "rows" in functionals.held:
+            found: sparse.csr_matrix = functionals.held["rows"]
+            return found
+        _, read = self._read(functionals.atoms, functionals.flat, True)
+        rows = sparse.csr_matrix((functionals.count, len(self.mean)))
+        for slopes, (columns, values) in zip(functionals.slopes, read, strict=True):
+            ends = np.arange(0, columns.size + 1, columns.shape[1])
+            own = (np.ravel(slopes[:, None] * values), columns.ravel(), ends)
+            rows = rows + sparse.csr_matrix(own, shape=rows.shape)
+        functionals.held["rows"] = rows
+        return rows
 
     def _read(
         self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool

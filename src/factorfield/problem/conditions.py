@@ -54,13 +54,14 @@ class Boundary:
 
     Two places ask for equal values at both: Boundary("u", at={"x": (0, 1)}) and Boundary("u_x", at={"x": (0, 1)}) make
     a field periodic. `sigma` and `length` are those of ff.Initial, `length` along the face: {"t": 2.0} for a wall that
-    drifts.
+    drifts. `inside=True` allows places between the faces: Boundary("u = 0", at={"x": 0.5}, inside=True).
     """
 
     text: str
     at: Place = None
     sigma: float | None = None
     length: float | Mapping[str, float] | None = None
+    inside: bool = False
 
     @property
     def where(self) -> str:

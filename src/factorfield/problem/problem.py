@@ -9,8 +9,8 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ from factorfield.problem.coefficients import DEFAULT_LENGTH, Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
 from factorfield.problem.consistency import check_contradictions, check_counts, check_repeats
 from factorfield.problem.domain import TIME, Axis, Domain
+from factorfield.problem.jumps import with_widths
 from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, operations_in, parse_condition, parse_sides
 from factorfield.problem.region import Region
-from factorfield.problem.relation import Relation, find_fields, parse_relation
+from factorfield.problem.relation import Relation, check_known, find_fields, parse_relation
 from factorfield.problem.shape import Shape
 from factorfield.problem.statement import Error, GivenSigma, Statement
 from factorfield.problem.stencil import average, difference, shifted
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
 LARGEST_VALUE = 1e150  # of a measurement, coefficient or place: squares must be numbers too
-MOST_EQUATIONS, MOST_CONDITIONS = 50, 200
+MOST_EQUATIONS, MOST_CONDITIONS, MOST_PARAMETERS = 50, 200, 500
 MOST_OPERATIONS = 5000  # names, numbers and operations in the texts of all of them
+Said = TypeVar("Said", Equation, Initial, Boundary, Observations, Condition)
 Equations = str | Equation | Sequence[str | Equation]
 
 
@@ -99,8 +101,9 @@ class Problem:
         region: Region | None = None,
     ) -> None:
         self._set(domain=domain if isinstance(domain, Domain) else Domain(domain))
-        self._set(equations=_as_equations(equation))
-        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=_as_conditions(conditions))
+        self._set(equations=tuple(self._with_widths(e) for e in _as_equations(equation)))
+        said = tuple(self._with_widths(c) for c in _as_conditions(conditions))
+        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=said)
         self._set(truth=truth, stored=stored, name=name)
         unknown = {n: value for n, value in self.parameters.items() if isinstance(value, Unknown)}
         self._set(
@@ -136,6 +139,13 @@ class Problem:
         """Texts that say where: the region's, and those of walls."""
         walls = [c.at for c in self.conditions if isinstance(c, Boundary) and isinstance(c.at, str)]
         return [*walls, self.region.text] if self.region is not None and self.region.text else walls
+
+    def _with_widths(self, said: Said) -> Said:
+        """With a width for every point source that has none."""
+        if isinstance(said, Observations):
+            return said
+        text = with_widths(said.text, self.domain)
+        return said if text == said.text else replace(said, text=text)
 
     def _counted(self, given: Mapping[str, str]) -> dict[str, str]:
         """Units of axes whose numbers were timestamps: those of the problem, where it names them."""
@@ -174,7 +184,10 @@ class Problem:
         tables = {name: tuple(v.axes) for name, v in self.parameters.items() if isinstance(v, Table)}
         plain = tuple(name for name in self.parameters if name not in tables and name not in self.functions)
         plane = self.shape.axes if on_wall and self.shape is not None else ()
-        return parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables, plane)
+        relation = parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables, plane)
+        for jumping in relation.jumps:
+            check_known(jumping, self.unknowns)
+        return relation
 
     def __repr__(self) -> str:
         equations = "; ".join(e.text for e in self.equations)
@@ -211,7 +224,7 @@ class Problem:
         if not isinstance(condition.at, Mapping):
             attempt = "at={'x': 0}, or region=ff.Region(...) for a boundary of any shape"
             raise expected(f"the face of {condition.text!r} as a mapping", condition.at, attempt)
-        face, pair = _checked_face(condition.at, self.domain)
+        face, pair = _checked_face(condition.at, self.domain, condition.inside)
         where = ", ".join(f"{axis} = {value:g}" for axis, value in face.items())
         if pair is not None and "=" in condition.text:
             raise expected(
@@ -229,7 +242,7 @@ class Problem:
     def _wall_statement(self, condition: Boundary, shape: Shape, names: Counter[str]) -> Statement:
         at = condition.at
         if isinstance(at, Mapping):
-            at, pair = _checked_face(at, self.domain)
+            at, pair = _checked_face(at, self.domain, condition.inside)
             if pair is not None or not set(at) <= set(shape.axes):
                 remedy = f"at={{'{shape.axes[0]}': 0}}, or at='{shape.axes[0]} > 0'"
                 raise expected("one place along a space axis of a region", condition.at, remedy)
@@ -273,7 +286,7 @@ class Problem:
             arrays[key] = np.broadcast_to(values, target.shape).astype(float)
         if len(target) == 0:
             raise expected(f"at least one value of {column}", "none", "leaving the condition out")
-        self.domain.check_inside(arrays, name)
+        self.domain.check_inside(arrays, name, {axis: "another origin" for axis in condition.units})
         self._check_in_region(arrays, name)
         if condition.units:
             check_repeats(arrays, name)
@@ -298,11 +311,16 @@ class Problem:
             raise expected(f"{what} inside the region", received, "dropping these rows, or a wider region")
 
 
+def check_number(what: str, count: int, most: int) -> None:
+    if count > most:
+        attempt = "measurements of one kind as one condition, many numbers as a table"
+        raise expected(f"at most {most} {what}", str(count), attempt)
+
+
 def check_counts_of(equations: Sequence[Equation], conditions: Sequence[Condition]) -> None:
     """Refuse a description that is longer than formulas can be worked with, before any is."""
-    for what, items, most in (("equations", equations, MOST_EQUATIONS), ("conditions", conditions, MOST_CONDITIONS)):
-        if len(items) > most:
-            raise expected(f"at most {most} {what}", str(len(items)), "measurements of one kind as one condition")
+    check_number("equations", len(equations), MOST_EQUATIONS)
+    check_number("conditions", len(conditions), MOST_CONDITIONS)
     texts = [item.of if isinstance(item, Observations) else item.text for item in (*equations, *conditions)]
     operations = sum(operations_in(parse_sides(text)) for text in texts if text is not None)
     if operations > MOST_OPERATIONS:
@@ -339,6 +357,7 @@ def _as_conditions(conditions: object) -> tuple[Condition, ...]:
 
 def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict[str, float | Unknown | Table]:
     checked: dict[str, float | Unknown | Table] = {}
+    check_number("parameters", len(parameters), MOST_PARAMETERS)
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
             raise expected("parameter names of letters, digits and underscores", name, "'nu'")
@@ -363,6 +382,9 @@ def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict
 
 
 def _numbers(values: object, what: str) -> Array:
+    if getattr(getattr(values, "dtype", None), "kind", "") == "M":
+        attempt = "a table with them: ff.Observations(frame, t={'column': 'time', 'unit': 'h', 'origin': '2024-05-01'})"
+        raise expected(f"numbers for {what}", "dates", attempt)
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -425,7 +447,7 @@ def _checked_lengths(length: object, free: Mapping[str, Axis], what: str) -> dic
     return lengths
 
 
-def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
+def _checked_face(at: object, domain: Domain, inside: bool) -> tuple[dict[str, float], tuple[str, float, float] | None]:
     """The face, and (axis, first, second) if one axis names two places."""
     if not isinstance(at, Mapping) or not at:
         raise expected("the face as a mapping", at, "at={'x': 0}")
@@ -438,12 +460,12 @@ def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[s
         if numbers.shape not in ((1,), (2,)) or (len(numbers) == 2 and (pair or numbers[0] == numbers[1])):
             raise expected(f"one place along {name}, or two on one axis", value, f"at={{'{name}': (0, 1)}}")
         axis = domain[name]
+        ends = f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}"
         for number in numbers[~axis.contains(numbers)]:
-            raise expected(
-                f"{name} in [{axis.lower:g}, {axis.upper:g}]",
-                f"{number:g}",
-                f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}",
-            )
+            raise expected(f"{name} in [{axis.lower:g}, {axis.upper:g}]", f"{number:g}", ends)
+        for number in () if inside else numbers[~axis.is_end(numbers)]:
+            wanted = f"a face of the domain, {name} = {axis.lower:g} or {name} = {axis.upper:g}"
+            raise expected(wanted, f"{name} = {number:g}", f"{ends}, or inside=True for a condition between them")
         face[name] = float(numbers[0])
         pair = (name, float(numbers[0]), float(numbers[1])) if len(numbers) == 2 else pair
     return face, pair

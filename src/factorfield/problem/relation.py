@@ -6,7 +6,7 @@ A `Relation` is lhs - rhs in jets such as u, u_t, u_xx. What it says about the w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -53,12 +53,29 @@ class Relation:
     functions: tuple[str, ...] = ()  # names among the jets that are unknown coefficients
 
     @property
+    def jumps(self) -> set[sympy.Basic]:
+        """The parts that are given by cases: steps, signs, the smaller or larger of two, zones."""
+        import sympy
+
+        found: set[sympy.Basic] = self.expression.atoms(sympy.Piecewise)
+        return found
+
+    @property
     def fields(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(jet.field for jet in self.jets.values() if jet.field not in self.functions))
 
     def order(self, axis: str) -> int:
         """The highest derivative along an axis."""
         return max((dict(jet.orders).get(axis, 0) for jet in self.jets.values()), default=0)
+
+    @cached_property
+    def orders(self) -> dict[tuple[str, str], int]:
+        """The highest derivative of each field along each axis that it is differentiated along."""
+        found: dict[tuple[str, str], int] = {}
+        for jet in self.jets.values():
+            for axis, order in jet.orders:
+                found[jet.field, axis] = max(order, found.get((jet.field, axis), 0))
+        return found
 
     @cached_property
     def jacobian(self) -> dict[Jet, sympy.Expr]:
@@ -138,6 +155,8 @@ def _parsed(
         else:
             jets[symbols[name]] = jet
     expression = to_sympy(sides, symbols, frozenset(parameters))
+    for jumping in expression.atoms(sympy.Piecewise):
+        check_known(jumping, {str(symbol) for symbol in jets})
     present = {str(symbol) for symbol in expression.free_symbols}
     coordinates = [name for name in symbols if name in given and name not in parameters and name in present]
     coordinates += [axis for name in coordinates for axis in given[name]]
@@ -179,6 +198,12 @@ def _along_normal(
                 term = term * symbols.setdefault(part, sympy.Symbol(part, real=True))
         total = total + term
     return total
+
+def check_known(jumping: sympy.Basic, unknown: Collection[str]) -> None:
+    """A jump may depend on what is known: where it lies cannot be searched for by slopes."""
+    for name in sorted({str(symbol) for symbol in jumping.free_symbols} & set(unknown)):
+        wanted = "coordinates and known numbers in heaviside, sign, min, max and where"
+        raise expected(wanted, name, f"a smooth step, such as (1 + tanh({name}/0.1))/2")
 
 
 def _as_jet(name: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> Jet:

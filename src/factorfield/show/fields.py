@@ -36,10 +36,10 @@ USUAL = 99.0  # per cent: colours reach this far, so that a spike does not hide 
 
 def label(name: str, units: Mapping[str, str] = MappingProxyType({})) -> str:
     """An axis' or field's name as a symbol, with its units where they are known."""
-    return in_units(f"${symbol(name, MathText())}$", _unit(units, name))
+    return in_units(f"${symbol(name, MathText())}$", unit(units, name))
 
 
-def _unit(units: Mapping[str, str], name: str) -> str:
+def unit(units: Mapping[str, str], name: str) -> str:
     return units.get(name, "").replace("$", r"\$")  # money is no formula
 
 
@@ -52,7 +52,8 @@ def fields(plt: Drawing, solution: Solution, view: View) -> Figure:
         return slices(plt, solution, view)
     if len(view.axes) == 2:
         return _maps(plt, solution, view)
-    return _frames(plt, solution, view, [("mean", view.mean, Scale(VALUES)), ("std", view.std, Scale(SPREAD))])
+    both = [("mean", view.mean, Scale(VALUES)), ("std", view.std, Scale(SPREAD, usual=True))]
+    return _frames(plt, solution, view, both)
 
 
 def slices(plt: Drawing, solution: Solution, view: View) -> Figure:
@@ -85,7 +86,7 @@ def residual(plt: Drawing, solution: Solution, _: View) -> Figure:
             constrained_layout=True,
         )  # fmt: skip
         for row, panel in enumerate(panels[:, 0]):
-            _band(panel, x, shown.mean[row], shown.std[row])
+            band(panel, x, shown.mean[row], shown.std[row])
             panel.axhline(0.0, color=BLACK, lw=0.6)
             reach = _usual(np.abs(shown.mean[row]) + BAND * np.nan_to_num(shown.std[row]))
             panel.set_ylim(-1.1 * reach, 1.1 * reach)
@@ -129,7 +130,7 @@ def maps(panels: Sequence[Axes], solution: Solution, view: View, row: int) -> No
     """Mean with the places of the data, std, and the error where the truth is known."""
     name, units = label(view.names[row]), solution.problem.units
     heat(panels[0], view, view.mean[row], Scale(VALUES), units, of=view.names[row])
-    heat(panels[1], view, view.std[row], Scale(SPREAD), units, of=view.names[row])
+    heat(panels[1], view, view.std[row], Scale(SPREAD, usual=True), units, of=view.names[row])
     panels[0].set_title(f"posterior mean of {name}")
     panels[1].set_title(f"posterior std of {name}")
     if view.truth is not None:
@@ -221,7 +222,7 @@ def heat(panel: Axes, view: View, values: Array, scale: Scale, units: Mapping[st
     panel.set(xlabel=label(across, units), ylabel=label(up, units))
     beside = panel.inset_axes((1.04, 0.0, 0.05, 1.0))  # as high as the map, whatever its shape
     bar = panel.figure.colorbar(picture, cax=beside, extend=_beyond(values, limits))
-    bar.set_label(_unit(units, of))
+    bar.set_label(unit(units, of))
 
 
 def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[float, float]) -> QuadMesh:
@@ -265,7 +266,7 @@ def checked(panel: Axes, check: Check, name: str, units: Mapping[str, str]) -> N
     panel.vlines(check.measured[::thin], low[::thin], high[::thin], color=BLUE, lw=0.8, alpha=0.5)
     panel.plot(check.measured[::thin], check.mean[::thin], "o", color=BLUE, ms=2.6, mew=0)
     panel.set(xlabel=f"measured {label(name, units)}", ylabel="predicted, 90 % bars")
-    panel.set_title(f"{held.sum()} of {len(held)} bars meet the line")
+    panel.set_title(f"{held.sum()} of {len(held)} data in their 90 % intervals")
 
 
 def _places(panel: Axes, solution: Solution, view: View, name: str, time: float | None = None) -> None:
@@ -276,16 +277,18 @@ def _places(panel: Axes, solution: Solution, view: View, name: str, time: float 
         points = data.near(**near).points
         if data.field == name and len(points[across]):
             thin = max(1, len(points[across]) // (2 * MOST_POINTS))
+            size, edge = (2.4, 0.4) if len(points[across]) < MANY_POINTS else (1.3, 0.0)  # many do not hide the map
             panel.plot(
-                points[across][::thin], points[up][::thin], "o", mfc="white", mec=BLACK, mew=0.4, ms=2.4, clip_on=False
-            )
+                points[across][::thin], points[up][::thin], "o", mfc="white", mec=BLACK, mew=edge, ms=size,
+                clip_on=False,
+            )  # fmt: skip
 
 
 def line(panel: Axes, solution: Solution, piece: View, row: int) -> None:
     """One slice (a view with one position on all axes but one): mean, 90 % band, truth if known, data close to it."""
     axis = along(piece)
     x = piece.axes[axis]
-    _band(panel, x, piece.mean[row].ravel(), piece.std[row].ravel())
+    band(panel, x, piece.mean[row].ravel(), piece.std[row].ravel())
     if piece.truth is not None:
         panel.plot(x, piece.truth[row].ravel(), color=BLACK, lw=0.9, ls="--", label="truth")
     position = {name: float(at[0]) for name, at in piece.axes.items() if name != axis} | dict(piece.fixed)
@@ -295,23 +298,23 @@ def line(panel: Axes, solution: Solution, piece: View, row: int) -> None:
     )
     for data in data_of(solution.problem):
         if data.field == piece.names[row]:
-            _points(panel, data.between(near, nearby), axis, "data nearby", 0.35)
-            _points(panel, data.near(**near), axis, "data", 1.0)
+            points(panel, data.between(near, nearby), axis, "data nearby", 0.35)
+            points(panel, data.near(**near), axis, "data", 1.0)
     panel.set(xlabel=label(axis, solution.problem.units))
 
 
 def place(solution: Solution, piece: View, names: Sequence[str] = ()) -> str:
     """Where a slice lies: "t = 0.25 s"."""
     units, names = solution.problem.units, names or [name for name in piece.axes if name != along(piece)]
-    return ", ".join(f"{label(n)} = {float(piece.axes[n][0]):.4g} {_unit(units, n)}".strip() for n in names)
+    return ", ".join(f"{label(n)} = {float(piece.axes[n][0]):.4g} {unit(units, n)}".strip() for n in names)
 
 
-def _band(panel: Axes, x: Array, mean: Array, std: Array) -> None:
+def band(panel: Axes, x: Array, mean: Array, std: Array) -> None:
     panel.fill_between(x, mean - BAND * std, mean + BAND * std, color=BLUE, alpha=0.25, lw=0, label="90 % interval")
     panel.plot(x, mean, color=BLUE, label="mean")
 
 
-def _points(panel: Axes, data: Data, axis: str, name: str, strength: float) -> None:
+def points(panel: Axes, data: Data, axis: str, name: str, strength: float) -> None:
     """Data under the curve; many of them smaller and fainter, so that they do not bury it."""
     thin = max(1, len(data.values) // MOST_POINTS)
     x, values = data.points[axis][::thin], data.values[::thin]

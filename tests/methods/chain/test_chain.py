@@ -13,6 +13,7 @@ import factorfield as ff
 from factorfield.model.factors import whitened_rows
 from factorfield.model.model import WindowModel
 from factorfield.model.window_factors import WindowFactors
+from factorfield.posterior.left_out import profile
 
 
 def heat(later: bool = False, sigma: float = 0.02) -> ff.Problem:
@@ -200,15 +201,14 @@ def test_predictions_at_points_and_on_grids_agree_with_the_whole_belief() -> Non
         grid = {"t": np.array([0.1, 0.2, 0.7]), "x": np.array([0.0, 0.3])}
         flat = posterior.problem.domain.tensor(grid)
         whole = [posterior.window(k).predict({"t": t, "x": grid["x"]}, of=of) for k, t in ((0, [0.1, 0.2]), (1, [0.7]))]
-        tail = posterior.tails["u"]
-        wanted = np.concatenate([np.asarray(w["std"]) for w in whole]).ravel()
-        if of == "u":
-            wanted = np.sqrt(wanted**2 + np.repeat(tail.of({}, grid["t"]), 2))
-        elif of == "u_t":
-            wanted = np.sqrt(wanted**2 + np.repeat(tail.of({"t": 1}, grid["t"]), 2))
+        tail, wanted = posterior.tails["u"], np.concatenate([np.asarray(w["std"]) for w in whole])
         shown = solution.predict(of=of, **grid)
         if of != "residual":
-            np.testing.assert_allclose(shown["std"].values.ravel(), wanted, rtol=1e-8)
+            size = tail.of({"t": 1} if of == "u_t" else {}, grid["t"])[:, None]
+            seen = [profile(posterior.seen(k), "u", "x", {"t": t, "x": grid["x"]}, False)
+                    for k, t in ((0, grid["t"][:2]), (1, grid["t"][2:]))]  # fmt: skip
+            wanted = np.sqrt(wanted**2 + size * np.concatenate(seen))
+            np.testing.assert_allclose(shown["std"].values, wanted, rtol=1e-8)
         scattered = solution.predict(of=of, points=True, **flat)
         np.testing.assert_allclose(scattered["std"], shown["std"].values.ravel(), rtol=1e-7)
 
@@ -277,7 +277,7 @@ START = ff.Observations(x=X64, t=0.0, u=WAVE, sigma=0.01)
     ("equation", "message"),
     [
         ("u_t = 40*u**2", r"changes too fast at t = 0\.02.*it may blow up there"),
-        ("u_t = -u_xx", r"waves that grow less than e\^100.*the other sign"),
+        ("u_t = -u_xx", r"waves that grow by less than e\^100.*the other sign"),
         (ff.Equation("u_t = u_xx", sigma=1e-13), r"sigma of the equation of at least .*: rounding is larger"),
     ],
 )

@@ -1,14 +1,14 @@
 """What cells leave out: the same windows on fewer cells and with polynomials of one degree less in time tell, and on
 fewer still, how fast more of them help.
 
-Only means are compared, by a walk forward. The difference of two solutions gives the error its shape; beside it stands
+Only means are compared, by a walk forward from where the path begins: what measurements say of that, and of unknown
+coefficients, is taken as it is. The difference of two solutions gives the error its shape; beside it stands
 its derivative times the width of cells, which is large where the difference passes through zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy import linalg
 
 from factorfield.errors import FAILED
 from factorfield.methods.chain.solver import WindowSolver
+from factorfield.methods.resolution import NumericalError
 from factorfield.model.basis import Departure
 from factorfield.model.graded import GradedSpline, transfer
 from factorfield.model.model import WindowModel
@@ -28,19 +29,11 @@ SLOWEST, FASTEST = 0.5, 0.02  # what is left of an error on half as many cells m
 INSTANTS = np.linspace(0.0, 1.0, 9)  # of a window, where fields are compared
 
 
-@dataclass(frozen=True, eq=False)
-class CellError:
-    """A root of the covariance of the weights' errors in every window, and its size relative to the fields."""
-
-    root: Array  # (windows, weights, columns)
-    relative: float
-
-
-def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: int) -> CellError | None:
+def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: int) -> NumericalError | None:
     """Of the mean path `weights`; None where it does not exist on fewer cells."""
     fewer = on_fewer_cells(model)
     try:
-        coarse = walked(fewer, iterations)
+        coarse = _walked(fewer, _start_on(fewer, model, weights[0]), iterations)
     except FAILED:
         return None
     change = [own - _on(model, fewer, index, coarse[index]) for index, own in enumerate(weights)]
@@ -49,13 +42,12 @@ def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: in
     beside = [_beside(model, index, own) for index, own in enumerate(change)]
     ratio = size / max(_size(model, beside), 1e-300)
     columns = [np.column_stack([share * own, share * ratio * other]) for own, other in zip(change, beside, strict=True)]
-    return CellError(np.stack(columns), share * size / max(about, 1e-300))
+    return NumericalError(np.stack(columns), share * size / max(about, 1e-300), {})
 
 
-def walked(model: WindowModel, iterations: int) -> list[Array]:
-    """The weights of every window of the mean path from the start."""
-    solver, edges = WindowSolver(model, iterations), model.edges or ()
-    state, found = solver.state_at_start(edges[0], edges[1]), []
+def _walked(model: WindowModel, state: Array, iterations: int) -> list[Array]:
+    """The weights of every window of the mean path from a state."""
+    solver, edges, found = WindowSolver(model, iterations), model.edges or (), []
     for lower, upper in pairwise(edges):
         found.append(solver.forward(state, lower, upper))
         state = solver.factors.end_map(lower, upper) @ found[-1]
@@ -66,11 +58,25 @@ def _rate(fewer: WindowModel, coarse: Sequence[Array], size: float, iterations: 
     """What is left of an error from one number of cells to the next."""
     fewest = on_fewer_cells(fewer)
     try:
-        coarsest = walked(fewest, iterations)
+        coarsest = _walked(fewest, _start_on(fewest, fewer, coarse[0]), iterations)
     except FAILED:
         return SLOWEST
     before = _size(fewer, [own - _on(fewer, fewest, index, coarsest[index]) for index, own in enumerate(coarse)])
     return float(np.clip(size / before if before > 0.0 else FASTEST, FASTEST, SLOWEST))
+
+
+def _start_on(fewer: WindowModel, model: WindowModel, weights: Array) -> Array:
+    """The state at the start of given weights of the first window, on fewer cells."""
+    way, found = transfer(model.cells[0], fewer.cells[0]), np.zeros(fewer.size)
+    for name, latent in fewer.representation.latents.items():
+        other = model.representation.latents[name]
+        own = weights[other.block]
+        if isinstance(latent.basis.families.get(TIME), Departure):
+            table = np.zeros(latent.basis.shape)
+            table[0] = way @ own.reshape(other.basis.shape)[0]  # of first order in time: one row is the state
+            own = table.ravel()
+        found[latent.block] = own
+    return found[fewer.layout[0]]
 
 
 def _on(model: WindowModel, fewer: WindowModel, index: int, weights: Array) -> Array:

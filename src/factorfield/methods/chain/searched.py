@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.methods.chain.evidence import LinearWindows, NonlinearWindows
-from factorfield.methods.marginal import Marginal, axis_points, integrated, of_numbers
+from factorfield.methods.marginal import Marginal, axis_points, integrated, of_numbers, slopes_by_numbers
 from factorfield.model.model import WindowModel
 from factorfield.posterior.numbers import Numbers
 from factorfield.progress import Progress
@@ -45,14 +45,10 @@ def search_marginal(
 
 
 def searched(model: WindowModel, windows: LinearWindows | NonlinearWindows, found: Marginal) -> Searched:
-    """With the slopes of all weights by the numbers, by differences over one posterior sd."""
+    """With the slopes of all weights by the numbers."""
     count, coordinates = len(model.held), model.coordinates
     if not count:
         return Searched(model, found, None)
-    spread, slopes = np.sqrt(np.diag(found.covariance)), []
-    for index, each in enumerate(coordinates[:count]):
-        step = spread[index] * np.eye(len(coordinates))[index]
-        ahead, behind = windows.means(found.mean + step), windows.means(found.mean - step)
-        slopes.append((ahead - behind) / (2.0 * spread[index] * each.std))
+    slopes = slopes_by_numbers(windows.means, coordinates[:count], found)
     mean, root = of_numbers(coordinates[:count], found)
-    return Searched(model, found, Numbers(mean, root, np.stack(slopes, axis=-1)))
+    return Searched(model, found, Numbers(mean, root, slopes))

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from factorfield.messages.gaussian import LOG_TWO_PI, Message
 from factorfield.methods.joint.belief import CACHED_ROWS, FOLDED, tangents, unwhitened, whitened_blocks
-from factorfield.methods.marginal import Marginal, axis_points, integrated, of_numbers
+from factorfield.methods.marginal import (
+    Density,
+    Marginal,
+    axis_points,
+    integrated,
+    moved,
+    of_numbers,
+    slopes_by_numbers,
+)
 from factorfield.model.block import is_linear_given_numbers
 from factorfield.model.model import BlockModel
 from factorfield.model.searched import latents, number_coordinates, position
@@ -22,7 +30,6 @@ from factorfield.progress import Progress
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-STEP = 0.3  # standard deviations, of differences of the log evidence
 
 
 def is_searched(model: BlockModel) -> bool:
@@ -43,13 +50,9 @@ def search_numbers(model: BlockModel, progress: Progress | None) -> tuple[Margin
 
     candidates = () if model.start else axis_points(len(begin), len(begin))
     found = integrated(evidence, begin, len(begin), candidates)
-    spread, slopes = np.sqrt(np.diag(found.covariance)), []
-    for index, each in enumerate(coordinates):
-        step = spread[index] * np.eye(len(coordinates))[index]
-        ahead, behind = (_given(model, latents(coordinates, place)) for place in (found.mean + step, found.mean - step))
-        slopes.append((ahead.mean - behind.mean) / (2.0 * spread[index] * each.std))
+    slopes = slopes_by_numbers(lambda place: _given(model, latents(coordinates, place)).mean, coordinates, found)
     given = _given(model, latents(coordinates, found.mean))
-    return found, _assembled(model, given, np.column_stack(slopes), *of_numbers(coordinates, found))
+    return found, _assembled(model, given, slopes, *of_numbers(coordinates, found))
 
 
 def near_numbers(model: BlockModel, fine: BlockModel, found: Marginal) -> Array:
@@ -57,15 +60,10 @@ def near_numbers(model: BlockModel, fine: BlockModel, found: Marginal) -> Array:
     difference of their log evidences."""
     coordinates = number_coordinates(model.problem)
 
-    def slope(of: BlockModel) -> Array:
-        steps = STEP * np.diag(np.sqrt(np.diag(found.covariance)))
-        ends = [
-            [conditional_evidence(of, latents(coordinates, found.mean + sign * step)) for sign in (1.0, -1.0)]
-            for step in steps
-        ]
-        return np.array([(a - b) / (2.0 * step.sum()) for (a, b), step in zip(ends, steps, strict=True)])
+    def evidence(of: BlockModel) -> Density:
+        return lambda place: conditional_evidence(of, latents(coordinates, place))
 
-    place = found.mean + found.covariance @ (slope(model) - slope(fine))
+    place = moved(found, evidence(fine), evidence(model))
     numbers, whole = latents(coordinates, place), np.empty(model.size)
     own = _others(model)
     whole[own] = model.prior.mean[own] + model.prior.std[own] * _given(model, numbers).mean

@@ -3,13 +3,13 @@ halving them helps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from factorfield.methods.tree.search import search
 from factorfield.model.choices import natural_size
 from factorfield.model.representation import Latent
 from factorfield.model.singular import shares_beside
@@ -39,15 +39,15 @@ def coarser(model: TreeModel) -> TreeModel | None:
     return with_cells(model, cells) if cells != model.modes else None
 
 
-def numerical_error(model: TreeModel, weights: Array, iterations: int) -> NumericalError:
-    """By comparing two resolutions, and a third for the rate."""
+def numerical_error(model: TreeModel, weights: Array, mean: Callable[[TreeModel], Array]) -> NumericalError:
+    """By comparing two resolutions, and a third for the rate; `mean` finds the weights on other cells."""
     wide = coarser(model)
     if wide is None:
         return NumericalError(np.zeros(model.size), np.nan)
-    on_wide = search(wide, iterations, None).weights
+    on_wide = mean(wide)
     change, left, wider = _values(model, weights - prolonged(model, wide, on_wide)), SLOWEST, coarser(wide)
     if wider is not None and all(2 * wider.modes[name] == count for name, count in wide.modes.items()):
-        before = _values(wide, on_wide - prolonged(wide, wider, search(wider, iterations, None).weights))
+        before = _values(wide, on_wide - prolonged(wide, wider, mean(wider)))
         sizes = _size(model, change), _size(wide, before)
         left = float(np.clip(sizes[0] / sizes[1] if sizes[1] else 0.0, 2.0 ** -(model.degree + 1), SLOWEST))
     near = left / (1.0 - left) * _smoothed(model, change) + missed(model, weights)

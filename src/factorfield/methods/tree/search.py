@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from factorfield.problem.reference import constant_fields
 from factorfield.progress import Progress
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 LEAST_RCOND = 1e-11  # of a front, scaled: below, Cholesky would leave fewer than five digits of a variance
 ARRIVED = 1e-3  # nats: a step that promises less has arrived
 EXACT = 1e-14  # nats: what is left of the mean of a linear problem is rounding
@@ -44,25 +45,32 @@ class Found:
     square_root: bool
     merits: tuple[float, ...]
     stalled: str | None = None
+    held: Indices = field(default_factory=lambda: np.zeros(0, np.int64))  # weights that stay where they are
 
 
-def linearised(model: TreeModel, weights: Array) -> Lines:
+def linearised(model: TreeModel, weights: Array, held: Indices | None = None) -> Lines:
+    """All factors at the weights; nothing follows those that are held."""
     pairs = [group.linear_misfit(weights) for group in model.groups]
     if not all(np.all(np.isfinite(part)) for pair in pairs for part in pair):
         raise ProblemError(
             "expected finite factors, received overflow: the equation may have no solution here, or a sigma be far too "
             "small; try other coefficients, or larger sigmas"
         )
+    for group, (_, rows) in zip(model.groups, pairs, strict=True):
+        if held is not None and len(held) and group.count:
+            rows[:, np.isin(group.all_columns[0], held)] = 0.0  # numbers: the same column in every row
     return Lines(tuple(misfit for misfit, _ in pairs), tuple(rows for _, rows in pairs))
 
 
-def information(model: TreeModel, weights: Array, lines: Lines) -> Array:
-    """Minus the gradient of the negative log joint: what pulls at the weights."""
+def information(model: TreeModel, weights: Array, lines: Lines, held: Indices | None = None) -> Array:
+    """Minus the gradient of the negative log joint: what pulls at the weights that are not held."""
     pull = np.zeros(model.size)
     for group, misfit, rows in zip(model.groups, lines.misfits, lines.rows, strict=True):
         pull -= np.bincount(group.all_columns.ravel(), (rows * misfit[:, None]).ravel(), model.size)
     for prior in model.priors:
         pull[prior.latent.block] -= prior.pull(weights)
+    if held is not None:
+        pull[held] = 0.0
     return pull
 
 
@@ -185,7 +193,7 @@ def _corrected(model: TreeModel, found: Found, lines: Lines) -> Found:
     weights, merits, before = found.weights, [], math.inf
     for _ in range(1 + CORRECTIONS):
         merits.append(model.merit(weights, lines.misfits))
-        gathered = found.tree.gather(information(model, weights, lines))
+        gathered = found.tree.gather(information(model, weights, lines, found.held))
         promised = 0.5 * float(gathered @ gathered)
         if not promised < before:
             break
@@ -193,7 +201,18 @@ def _corrected(model: TreeModel, found: Found, lines: Lines) -> Found:
         lines = Lines(tuple(group.misfit(weights) for group in model.groups), lines.rows)
         if promised < EXACT:
             break
-    return Found(weights, found.tree, found.square_root, tuple(merits))
+    return replace(found, weights=weights, merits=tuple(merits))
+
+
+def given(model: TreeModel, values: Mapping[str, float], known: BoxTree | None = None, keep: bool = False) -> Found:
+    """The belief about all other weights given unknown numbers, by the names of their latents: where factors are linear
+    in the others, one elimination."""
+    held = np.array([model.representation.latents[name].block.start for name in values], np.int64)
+    weights = starting_weights(model).copy()
+    weights[held] = list(values.values())
+    lines = linearised(model, weights, held)
+    tree, square_root = belief(model, lines, False, known, keep)
+    return _corrected(model, Found(weights, tree, square_root, (), held=held), lines)
 
 
 def _shortened(
@@ -268,7 +287,7 @@ def log_evidence(model: TreeModel, found: Found) -> float:
     measured = [group for group in model.groups if group.statement.kind == "observation"]
     if not measured:
         return 0.0
-    lines = linearised(model, found.weights)
+    lines = linearised(model, found.weights, found.held)
     with_all = _level(model, found, lines, ())
     return with_all - _level(model, found, lines, measured) - sum(group.log_normaliser() for group in measured)
 
@@ -282,6 +301,6 @@ def _level(model: TreeModel, found: Found, lines: Lines, without: Sequence[Local
         for group, misfit, rows in zip(model.groups, lines.misfits, lines.rows, strict=True)
     ]
     seen = Lines(tuple(misfit for misfit, _ in kept), lines.rows)
-    gathered = tree.gather(information(model, found.weights, seen))
+    gathered = tree.gather(information(model, found.weights, seen, found.held))
     squares = sum(float(misfit @ misfit) for misfit in seen.misfits)
     return 0.5 * (float(gathered @ gathered) - squares - tree.log_determinant)

@@ -2,7 +2,8 @@
 
 A box of cells collects the rows of its cells and the messages of its halves, eliminates the weights that no cell
 outside reads, and sends the rest up (messages/boxes.py). Linear problems take one elimination. Others take Gauss-Newton
-steps, halved until the log joint does not fall; the belief is then Laplace's.
+steps, halved until the log joint does not fall; the belief is then Laplace's. Unknown numbers given which all else is
+linear are found on their marginal likelihood (searched.py).
 
 Cells are halved until the estimated numerical error meets the tolerance, or until operations or memory forbid.
 """
@@ -10,9 +11,10 @@ Cells are halved until the estimated numerical error meets the tolerance, or unt
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +23,12 @@ from factorfield.errors import Advice, expected
 from factorfield.messages.boxes import BoxTree
 from factorfield.methods import taken
 from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
+from factorfield.methods.marginal import MARGINAL, UNSETTLED
 from factorfield.methods.tree.resolution import NumericalError, numerical_error
 from factorfield.methods.tree.search import Found, log_evidence, search
+from factorfield.methods.tree.searched import FoundNumbers, is_searched, mean_near, search_numbers
 from factorfield.model.model import Model
+from factorfield.model.searched import latents, number_coordinates
 from factorfield.model.tree import TreeModel, prolonged, refined_cells, tree_model, with_cells, with_condition
 from factorfield.posterior.boxes import BoxesPosterior
 from factorfield.problem.domain import TIME, Points, normal_along
@@ -77,7 +82,7 @@ class Tree:
         finer = replace(with_cells(tree, cells), errors_before=history)
         if tree.is_linear:
             return finer
-        return replace(finer, first_weights=prolonged(finer, tree, solution.posterior.weight_mean))
+        return _from(finer, prolonged(finer, tree, solution.posterior.weight_mean), solution.trace)
 
     def _run(
         self, model: TreeModel, progress: Progress | None, known: BoxTree | None = None,
@@ -86,45 +91,76 @@ class Tree:
         """`known`: boxes eliminated before; `error`: the numerical error, where it is known."""
         begin = time.perf_counter()
         keep = 8 * sum(len(box.interface) ** 2 for box in model.boxes) < KEPT
-        found = search(model, self.iterations, progress, known, keep)
+        numbers = search_numbers(model, progress) if is_searched(model) else None
+        found = search(model, self.iterations, progress, known, keep) if numbers is None else numbers.found
         solved = time.perf_counter()
-        error = error or numerical_error(model, found.weights, self.iterations)
+        error = error or numerical_error(model, found.weights, partial(self._mean, model, numbers))
         timings = {"solve": solved - begin, "compare": time.perf_counter() - solved}
         belief = BoxTree(found.tree.boxes, found.tree.conditionals)
         posterior = BoxesPosterior(
-            model.problem, model.representation, model.noise, found.weights, belief, numerical=error.std
+            model.problem, model.representation, model.noise, found.weights, belief,
+            None if numbers is None else numbers.beside, numerical=error.std,
         )  # fmt: skip
         trace = {
             "iterations": max(len(found.merits) - 1, 1), "negative_log_joint": list(found.merits),
             "numerical_error": error.relative, "rcond": found.tree.rcond,
         }  # fmt: skip
+        if numbers is not None:
+            trace["evaluations"] = numbers.marginal.evaluations
+            trace["searched"] = latents(number_coordinates(model.problem), numbers.marginal.mean)
         path = "SquareRoot" if found.square_root else "Cholesky"
         distinct = len({id(c) for c in belief.conditionals if c is not None})
         settings = {
             **model.settings, "method": self.name, "path": path, "tolerance": self.tolerance,
             "boxes": len(model.boxes), "distinct boxes": distinct,
         }  # fmt: skip
-        status = self._status(model, found, error)
+        status = self._status(model, found, error, numbers)
         return Solution(
             posterior, status, trace, timings, settings, model=model,
-            resume=partial(self._resume, replace(model, first_weights=found.weights), found.tree, error),
+            resume=partial(self._resume, _from(model, found.weights, trace), found.tree, error),
             advice=(*model.advice, *advice_about(model, posterior, status)),
-            evidence=partial(log_evidence, model, found),
+            evidence=partial(log_evidence, model, found) if numbers is None else partial(float, numbers.marginal.level),
         )  # fmt: skip
+
+    def _mean(self, fine: TreeModel, numbers: FoundNumbers | None, model: TreeModel) -> Array:
+        """Of the weights on other cells."""
+        if numbers is None:
+            return search(model, self.iterations, None).weights
+        return mean_near(model, fine, numbers.marginal)
 
     def _resume(self, model: TreeModel, known: BoxTree, error: NumericalError, problem: Problem) -> Solution:
         """With further conditions. The numerical error stays: measurements do not reduce it."""
         return self._run(with_condition(model, problem), None, known, error)
 
-    def _status(self, model: TreeModel, found: Found, error: NumericalError) -> Status:
+    def taken_up(self, stored: Solution) -> Callable[[Problem], Solution] | None:
+        """`resume` of a solution that was read from a file: on the same cells, from the weights that were found."""
+        settings, posterior = stored.settings, stored.posterior
+        gaussian = all(statement.noise is None for statement in stored.problem.statements)
+        if not gaussian or "cells" not in settings or posterior.numerical is None:
+            return None
+        error = NumericalError(posterior.numerical, stored.trace["numerical_error"])
+
+        def resume(problem: Problem) -> Solution:
+            model = tree_model(stored.problem, cells=settings["cells"], degree=settings["degree"])
+            near = _from(model, posterior.weight_mean, stored.trace)
+            return self._run(with_condition(near, problem), None, None, error)
+
+        return resume
+
+    def _status(
+        self, model: TreeModel, found: Found, error: NumericalError, numbers: FoundNumbers | None
+    ) -> Status:  # fmt: skip
         if not np.all(np.isfinite(found.weights)):
             return Status("diverged")
         if found.stalled is not None:
             return Status("max-iterations", found.stalled)
+        if numbers is not None and not numbers.marginal.settled:
+            return Status("max-iterations", UNSETTLED)
         cells = " x ".join(str(count) for count in model.modes.values())
         if not error.relative <= self.tolerance:
             return unresolved(error.relative, self.tolerance, f"{cells} cells", "cells")
         exact = "linear and Gaussian: the posterior is exact" if model.is_linear else "the search has arrived"
+        exact = exact if numbers is None else MARGINAL
         return Status("converged", f"{exact}; numerical error {error.relative:.1g} of the field on {cells} cells")
 
 
@@ -162,6 +198,11 @@ def thin_places(model: TreeModel) -> Iterator[Advice]:
                 "thin", f"{what} is thinner than a cell ({width:.2g}) at {place}: its two sides share their splines; "
                 "try more cells=", what,
             )  # fmt: skip
+
+
+def _from(model: TreeModel, weights: Array, trace: Mapping[str, Any]) -> TreeModel:
+    """The model whose search begins where another one ended."""
+    return replace(model, first_weights=weights, start=trace.get("searched", {}))
 
 
 def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) -> Iterator[Advice]:

@@ -29,6 +29,7 @@ from factorfield.problem.region import Region
 from factorfield.show.formula import mathml, mathml_symbol, vanishing
 from factorfield.show.report.conditions import conditions, rounded, unexplained
 from factorfield.show.report.data import frame_count, page_data
+from factorfield.show.report.further import correlations, further
 from factorfield.show.views import View, calibration, view
 from factorfield.solution import Solution
 from factorfield.version import __version__
@@ -96,7 +97,7 @@ def page(solution: Solution, level: float = 0.9) -> str:
         warnings=[*unexplained(stated, solution.advice or ()), *(solution.warnings or ())],
         meanings=_meanings(solution.problem), conditions=stated, spread=_spread(shown),
         coefficients=_coefficients(solution, level), level=f"{100.0 * level:g} %", calibration=calibration(shown),
-        settings=_settings(solution), work=_work(solution),
+        settings=_settings(solution), work=_work(solution), further=further(solution), pairs=correlations(solution),
     )  # fmt: skip
 
 
