@@ -103,7 +103,7 @@ def placements(draws: int = 40, count: int = 24) -> None:
         print(f"| {walls} | {draws} | {low:.1e} | {middle:.1e} | {high:.1e} | {high / middle:.1f} |", flush=True)
 
 
-def groundwater(draws: int = 40, count: int = 32) -> None:
+def groundwater(draws: int = 40, count: int = 24) -> None:
     from factorfield.problems.groundwater import TRANSMISSIVITY
 
     held, scores, begin = 0, [], time.process_time()

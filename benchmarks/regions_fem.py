@@ -11,9 +11,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from skfem import Basis, ElementTriP2, FacetBasis, MeshTri, asm, condense, solve
+from skfem import Basis, BilinearForm, ElementTriP2, FacetBasis, LinearForm, MeshTri, asm, condense, solve
 from skfem.helpers import dot, grad
-from skfem import BilinearForm, LinearForm
 
 HOLES = (((0.6, 0.5), 0.2), ((1.4, 0.4), 0.15))
 
