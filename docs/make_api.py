@@ -14,8 +14,8 @@ import factorfield as ff
 PAGE = Path(__file__).parent / "api.md"
 GROUPS = {
     "Describe a problem": [
-        "Problem", "Equation", "Initial", "Boundary", "Observations", "Periodic", "Interval", "Unknown", "Table",
-        "StudentT", "LogNormal", "ProblemFile", "read_problem",
+        "Problem", "Equation", "Initial", "Boundary", "Observations", "Region", "Periodic", "Interval", "Unknown",
+        "Table", "StudentT", "LogNormal", "ProblemFile", "read_problem",
     ],
     "Solve it": ["solve", "Solution", "load", "plot", "rank"],
     "Choose the model": ["Model", "default_model", "paper_model", "Identity", "PiecewiseExponential"],

@@ -45,9 +45,7 @@ inside = "x**2 + y**2 < 1"
 [[boundary]]
 text = "u = 0"
 """
-L_SHAPE = DISK.replace(
-    'inside = "x**2 + y**2 < 1"', "polygon = [[-1, -1], [1, -1], [1, 0], [0, 0], [0, 1], [-1, 1]]"
-)
+L_SHAPE = DISK.replace('inside = "x**2 + y**2 < 1"', "polygon = [[-1, -1], [1, -1], [1, 0], [0, 0], [0, 1], [-1, 1]]")
 OUTLINE = DISK.replace('inside = "x**2 + y**2 < 1"', 'file = "outline.geojson"')
 RING = '{"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}'
 WALL = 'text = "u = 0"\n'
@@ -314,8 +312,12 @@ CASES = [
     change("a side of the box inside a region", WALL, WALL + "at = { x = 0.5 }\n", DISK),
     change("walls that contradict each other", WALL, WALL + '[[boundary]]\ntext = "u = 1"\nat = "x > 0"\n', DISK),
     change("a normal derivative in an equation", "u_yy", "u_n", DISK),
-    change("a normal derivative without a region", WALL, 'text = "u_n = 0"\nat = { x = 0 }\n',
-           DISK.replace('[region]\ninside = "x**2 + y**2 < 1"\n', "")),
+    change(
+        "a normal derivative without a region",
+        WALL,
+        'text = "u_n = 0"\nat = { x = 0 }\n',
+        DISK.replace('[region]\ninside = "x**2 + y**2 < 1"\n', ""),
+    ),
     change("all of a boundary without a region", '[region]\ninside = "x**2 + y**2 < 1"\n', "", DISK),
     change("a measurement outside a region", WALL,
            WALL + "[[observations]]\nx = [0, 0.9]\ny = [0, 0.9]\nu = [1, 2]\n", DISK),

@@ -17,6 +17,7 @@ CASES = [
     ("lotka-volterra", 1e-6),
     ("burgers", 1e-5),
     ("gray-scott", 1e-5),
+    ("plate-with-holes", 1e-5),
 ]
 
 

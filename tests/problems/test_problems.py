@@ -24,7 +24,12 @@ def test_problem_has_a_name_and_a_truth_on_float64_coordinates(name: str) -> Non
     assert problem.name == name and ff.problems.summary(name)
     assert (problem.truth is None) == (name in MEASURED)
     if problem.truth is not None:
-        assert problem.truth.dtype == np.float64 and np.all(np.isfinite(problem.truth))
+        names = problem.domain.names
+        mesh = np.meshgrid(*(problem.truth[axis] for axis in names), indexing="ij")
+        points = {axis: x.ravel() for axis, x in zip(names, mesh, strict=True)}
+        inside = np.ones(mesh[0].shape, bool) if problem.shape is None else problem.shape.contains(points)
+        values = problem.truth.transpose(..., *names).values
+        assert problem.truth.dtype == np.float64 and np.all(np.isfinite(values[..., inside.reshape(mesh[0].shape)]))
         assert set(problem.domain.names) == set(problem.truth.dims) - {"field"}
         assert all(problem.truth[axis].dtype == np.float64 for axis in problem.domain.names)
 

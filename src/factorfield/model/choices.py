@@ -556,7 +556,7 @@ def _lasting(problem: Problem, axis: str) -> Array:
 
 def modes_of_functions(problem: Problem, axis: str) -> int:
     """The fewest frequencies (periodic) or lowest degree (interval) along an axis that holds them; 0 without any."""
-    spoken = [s for s in problem.statements if s.points is None and axis not in (s.face or {})]
+    spoken = [s for s in problem.statements if s.points is None and s.wall is None and axis not in (s.face or {})]
     return max((_modes_of(problem, statement, axis) for statement in spoken), default=0)
 
 

@@ -3,11 +3,13 @@
 With the angle w inside, a field goes like r^(pi/w) about a re-entrant corner, and like r^(1/2) where a value is told on
 one side of a place on a straight wall and a flux on the other. The squares of its second derivatives have no integral
 there: asked alike everywhere, the equation would be met best by a field without its singular part, however small the
-cells. What r^2 times its residual says, such a field can meet.
+cells. What r^(4/3) times its residual says, such a field can meet. Of the powers of r tried, fluxes past a corner are
+then followed best, though still slowly: the answer is unresolved, and says so.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,13 +19,22 @@ from factorfield.problem.domain import Points
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
-NEAR = 0.25  # of the box: how far from such a place an equation counts less
+POWER = 4.0 / 3.0  # of the distance, by which an equation counts
+NEAR = 0.25  # of the box: how far from such a place an equation counts less, at most
 STRAIGHT = 0.9  # of a straight angle: from here on a change from values to fluxes is singular
 TOGETHER = 1e-6  # of the box: ends of walls that meet
 
 
+@dataclass(frozen=True, eq=False)
+class Singular:
+    """A place, and how far from it an equation counts less: up to half of the way to the next end of a wall."""
+
+    place: Array
+    reach: float
+
+
 @lru_cache(maxsize=8)  # models of one problem on smaller and smaller cells ask again
-def singular_places(problem: Problem) -> tuple[Array, ...]:
+def singular_places(problem: Problem) -> tuple[Singular, ...]:
     """Re-entrant corners, and where conditions of another kind meet."""
     shape = problem.shape
     if shape is None:
@@ -37,7 +48,12 @@ def singular_places(problem: Problem) -> tuple[Array, ...]:
             near = TOGETHER * shape.size
             meet = [p for p in first.ends if reads != others and any(np.hypot(*(p - q)) < near for q in second.ends)]
             found += [place for place in meet if shape.angle(place) > STRAIGHT * np.pi]
-    return tuple(found)
+    every = np.array([*shape.boundary.ends, *(end for wall, _ in walls for end in wall.ends)])
+    reaches = []
+    for place in found:
+        away = np.hypot(*(every - place).T)
+        reaches.append(float(min([NEAR * shape.size, *(0.5 * away[away > TOGETHER * shape.size])])))
+    return tuple(Singular(place, reach) for place, reach in zip(found, reaches, strict=True))
 
 
 def shares_beside(points: Points, problem: Problem) -> Array:
@@ -45,7 +61,7 @@ def shares_beside(points: Points, problem: Problem) -> Array:
     shape = problem.shape
     assert shape is not None
     found = np.ones(len(points[shape.axes[0]]))
-    for place in singular_places(problem):
-        x, y = (points[axis] - at for axis, at in zip(shape.axes, place, strict=True))
-        found *= np.minimum(np.hypot(x, y) / (NEAR * shape.size), 1.0) ** 2
+    for singular in singular_places(problem):
+        x, y = (points[axis] - at for axis, at in zip(shape.axes, singular.place, strict=True))
+        found = np.minimum(found, (np.hypot(x, y) / singular.reach) ** POWER)
     return found

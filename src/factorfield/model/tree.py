@@ -31,6 +31,7 @@ from factorfield.model.choices import (
     Sizes,
     block_sigmas,
     checked_counts,
+    modes_of_functions,
     shown,
 )
 from factorfield.model.cut_cells import places_inside, places_on_wall
@@ -49,9 +50,11 @@ from factorfield.problem.statement import Statement
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 HOLDS = 1e-5  # of its size: how well an equation, start or wall without a sigma of its own holds
+WALL_HOLDS = 1e-6  # the same on a region's boundary: beyond it splines go on, and the prior would pull at them
 PIECE = 0.25  # of each axis: the sides of the piece over which sigma is that of the mean error
 FIELD_SMOOTHNESS, FUNCTION_SMOOTHNESS = 2, 3  # Matern 3/2 and 5/2: one derivative, two
 FIRST_CELLS = {1: 32, 2: 16, 3: 8}  # by the number of axes; 6 beyond
+MODES_PER_CELL, MOST_FIRST = 2, 64  # of sources that cells can follow; cells along an axis to begin with
 MOST_OPERATIONS = 3e11  # of an automatic resolution: some ten seconds
 MOST_CELLS = 4096  # the same, along one axis
 MEMORY_SHARE = 0.5  # of what is available
@@ -276,7 +279,8 @@ def _sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
     for statement, sigma in zip(problem.statements, block_sigmas(problem, sizes), strict=True):
         if sigma.origin == "default" and statement.kind != "observation":
             share = BLOCK_RESIDUAL if statement.kind == "equation" else FACE_NOISE
-            sigma = replace(sigma, value=HOLDS / share * sigma.value)
+            tight = HOLDS if statement.wall is None else WALL_HOLDS
+            sigma = replace(sigma, value=tight / share * sigma.value)
         found.append(sigma)
     return tuple(found)
 
@@ -350,7 +354,7 @@ def _checked_degree(problem: Problem, degree: int | None) -> int:
     if degree is not None and (isinstance(degree, bool) or degree not in DEGREES):
         raise expected(f"degree {DEGREES[0]} or {DEGREES[1]} of splines", degree, f"degree={DEGREES[1]}")
     if degree is None:
-        degree = 5 if lowest > 3 or len(problem.domain) < 3 else 3
+        degree = 5 if lowest > 3 or len(problem.domain) < 3 or problem.shape is not None else 3
     if degree < lowest:
         remedy = f"degree={DEGREES[1]}" if lowest <= DEGREES[1] else "an equation of lower order, or method='joint'"
         raise expected(f"splines of degree {lowest} or more for the {orders[axis]} derivatives along {axis}",
@@ -359,8 +363,14 @@ def _checked_degree(problem: Problem, degree: int | None) -> int:
 
 
 def _first_cells(problem: Problem, degree: int) -> dict[str, int]:
+    """Twice as many, again and again, where coefficients are unknown and sources are finer than cells: an equation that
+    cells cannot follow would be met by coefficients that make all of it small."""
     count = max(FIRST_CELLS.get(len(problem.domain), 6), 2 * degree + 2 if len(problem.domain) < 4 else 6)
-    return dict.fromkeys(problem.domain.names, count)
+    cells = dict.fromkeys(problem.domain.names, count)
+    for name in problem.domain.names if problem.unknowns and problem.shape is not None else ():
+        while MODES_PER_CELL * cells[name] < modes_of_functions(problem, name) and cells[name] < MOST_FIRST:
+            cells[name] *= 2
+    return cells
 
 
 def _check_cells(problem: Problem, cells: Mapping[str, int], degree: int) -> None:

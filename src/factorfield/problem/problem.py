@@ -242,7 +242,7 @@ class Problem:
     def _wall_statement(self, condition: Boundary, shape: Shape, names: Counter[str]) -> Statement:
         at = condition.at
         if isinstance(at, Mapping):
-            at, pair = _checked_face(at, self.domain, condition.inside)
+            at, pair = _checked_face(at, self.domain, inside=True)
             if pair is not None or not set(at) <= set(shape.axes):
                 remedy = f"at={{'{shape.axes[0]}': 0}}, or at='{shape.axes[0]} > 0'"
                 raise expected("one place along a space axis of a region", condition.at, remedy)

@@ -165,6 +165,9 @@ def search(
         tree, square_root = belief(model, lines, False, known, keep)
         return _corrected(model, Found(weights, tree, square_root, ()), lines)
     merit, merits, square_root = model.negative_log_joint(weights), [], False
+    if first_coefficient(model) < model.size and model.first_weights is None:
+        # of a flat field, k*u_xx tells nothing about k: first the field that suits the coefficients' means
+        weights, merit = onto_equations(model, weights, merit, square_root)
     for iteration in range(iterations):
         lines = linearised(model, weights)
         tree, square_root = belief(model, lines, square_root, None, keep)

@@ -212,7 +212,7 @@ def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) ->
     """
     for prior in (prior for prior in model.priors if prior.latent.name in model.problem.fields):
         for where, places in _asked(model.problem).items():
-            std = posterior.predict(places, of=prior.latent.name, points=True)["std"].values
+            std = posterior.exact.predict(places, of=prior.latent.name, points=True)["std"].values
             free = int(np.sum(std > FREE * prior.std))
             if free:
                 text = f"values of {prior.latent.name} at {free} of {len(std)} places{where} are"

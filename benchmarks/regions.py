@@ -1,0 +1,139 @@
+"""How good are regions without a mesh? One question per word:
+
+python benchmarks/regions.py cells          # error on 12 to 96 cells along a disk with a hole, of values and of u_n
+python benchmarks/regions.py placements     # the same shifted and turned at random, 40 times
+python benchmarks/regions.py groundwater    # does the interval of the transmissivity hold it, over 40 draws?
+python benchmarks/regions.py fem            # beside P2 triangles (needs scikit-fem) on the plate with two holes
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import factorfield as ff
+from factorfield.problem.domain import normal_along
+
+Array = NDArray[np.float64]
+BOX = {"x": ff.Interval(-1.2, 1.2), "y": ff.Interval(-1.2, 1.2)}
+FIELD = "exp(0.7*(x - a))*sin(1.3*(y - b)) + 0.5*(x - a)**2"
+ALONG_X, ALONG_Y = "(0.7*exp(0.7*(x - a))*sin(1.3*(y - b)) + x - a)", "1.3*exp(0.7*(x - a))*cos(1.3*(y - b))"
+OUTSIDE, INSIDE = "(x - a)**2 + (y - b)**2 > 0.8", "(x - a)**2 + (y - b)**2 < 0.8"
+
+
+def disk_with_hole(walls: str, a: float = 0.0, b: float = 0.0, angle: float = 0.3) -> ff.Problem:
+    """Of radius 1, with a hole of radius 0.3 at 0.22 from its centre, and a known smooth field."""
+    parameters = {"a": a, "b": b, "c": a + 0.22 * np.cos(angle), "d": b + 0.22 * np.sin(angle)}
+    if walls == "Dirichlet":
+        conditions = [ff.Boundary(f"u = {FIELD}")]
+    else:
+        flux = f"{ALONG_X}*(x - a) + {ALONG_Y}*(y - b)"
+        conditions = [
+            ff.Boundary(f"u_n + 2*u = {flux} + 2*({FIELD})", at=OUTSIDE),
+            ff.Boundary(f"u_n = -({ALONG_X}*(x - c) + {ALONG_Y}*(y - d))/0.3", at=INSIDE),
+        ]
+    region = ff.Region("(x - a)**2 + (y - b)**2 < 1 and (x - c)**2 + (y - d)**2 > 0.09")
+    source = "-1.2*exp(0.7*(x - a))*sin(1.3*(y - b)) + 1"
+    return ff.Problem(f"u_xx + u_yy = {source}", BOX, parameters, conditions, region=region)
+
+
+def exact(x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """The field about the centre of the disk, and its slopes."""
+    wave = np.exp(0.7 * x) * np.sin(1.3 * y)
+    return wave + 0.5 * x**2, 0.7 * wave + x, 1.3 * np.exp(0.7 * x) * np.cos(1.3 * y)
+
+
+def errors(problem: ff.Problem, cells: int) -> tuple[float, float, ff.Solution]:
+    """Relative L2 of the field inside, and of its normal derivative along the walls."""
+    solution = ff.solve(problem, cells={"x": cells, "y": cells})
+    grid, a, b = np.linspace(-1.2, 1.2, 121), problem.constants["a"], problem.constants["b"]
+    found = solution.predict(x=grid, y=grid)["mean"].values
+    truth = exact(*np.meshgrid(grid - a, grid - b, indexing="ij"))[0]
+    inside = np.isfinite(found)
+    assert problem.shape is not None
+    points, _ = problem.shape.boundary.points(0.02)
+    at = {axis: points[axis] for axis in "xy"}
+    slopes = [solution.predict(**at, of=of, points=True)["mean"].values for of in ("u_x", "u_y")]
+    normal = [points[normal_along(axis)] for axis in "xy"]
+    flux = slopes[0] * normal[0] + slopes[1] * normal[1]
+    _, along_x, along_y = exact(points["x"] - a, points["y"] - b)
+    true_flux = along_x * normal[0] + along_y * normal[1]
+    return _relative(found[inside], truth[inside]), _relative(flux, true_flux), solution
+
+
+def _relative(found: Array, truth: Array) -> float:
+    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+
+
+def cells() -> None:
+    print("| walls | cells | weights | relative L2 of u | order | of u_n | order | estimated | processor seconds |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for walls in ("Dirichlet", "Robin and Neumann"):
+        before: tuple[float, float] | None = None
+        for count in (12, 24, 48, 96):
+            begin = time.process_time()
+            value, flux, solution = errors(disk_with_hole(walls), count)
+            spent = time.process_time() - begin
+            orders = (
+                ["-", "-"]
+                if before is None
+                else [f"{np.log2(b / n):.1f}" for b, n in zip(before, (value, flux), strict=True)]
+            )
+            weights, estimated = solution.posterior.representation.size, solution.trace["numerical_error"]
+            print(f"| {walls} | {count} x {count} | {weights} | {value:.1e} | {orders[0]} | {flux:.1e} | {orders[1]} | "
+                  f"{estimated:.0e} | {spent:.1f} |", flush=True)  # fmt: skip
+            before = value, flux
+
+
+def placements(draws: int = 40, count: int = 24) -> None:
+    print("| walls | draws | least error | median | largest | largest over median |")
+    print("|---|---|---|---|---|---|")
+    for walls in ("Dirichlet", "Robin and Neumann"):
+        rng = np.random.default_rng(0)
+        found = []
+        for _ in range(draws):
+            a, b = rng.uniform(-0.1, 0.1, 2)
+            found.append(errors(disk_with_hole(walls, a, b, rng.uniform(0.0, 2.0 * np.pi)), count)[0])
+        low, middle, high = np.min(found), np.median(found), np.max(found)
+        print(f"| {walls} | {draws} | {low:.1e} | {middle:.1e} | {high:.1e} | {high / middle:.1f} |", flush=True)
+
+
+def groundwater(draws: int = 40, count: int = 24) -> None:
+    from factorfield.problems.groundwater import TRANSMISSIVITY
+
+    held, scores, begin = 0, [], time.process_time()
+    for seed in range(draws):
+        after = ff.solve(ff.problems.get("groundwater", seed=seed), cells={"x": count, "y": count}).parameters["T"]
+        held += after["interval"][0] < TRANSMISSIVITY < after["interval"][1]
+        scores.append((np.log(after["mean"]) - np.log(TRANSMISSIVITY)) / (after["std"] / after["mean"]))
+    spent = (time.process_time() - begin) / draws
+    print(f"90 % intervals hold T in {held} of {draws} draws, rms of z {np.sqrt(np.mean(np.square(scores))):.2f}, "
+          f"mean z {np.mean(scores):.2f}, {spent:.1f} processor seconds each")  # fmt: skip
+
+
+def plate() -> None:
+    """Errors, weights and seconds on the plate with two holes; benchmarks/regions_fem.py has the triangles' side."""
+    problem = ff.problems.get("plate-with-holes")
+    for count in (24, 32, 48, 64):
+        begin = time.process_time()
+        solution = ff.solve(problem, cells={"x": count, "y": count})
+        spent = time.process_time() - begin
+        field = solution.predict(**{axis: problem.truth[axis] for axis in "xy"})
+        score, weights = ff.metrics.score(field, problem.truth), solution.posterior.representation.size
+        print(f"{count} x {count} cells: relative L2 {score['relative_l2']:.1e}, {weights} weights, {spent:.2f} s, std "
+              f"and estimate {solution.trace['numerical_error']:.0e} included")  # fmt: skip
+
+
+WORDS: dict[str, Callable[[], None]] = {
+    "cells": cells, "placements": placements, "groundwater": groundwater, "plate": plate
+}  # fmt: skip
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", ff.AdviceWarning)
+    for word in sys.argv[1:] or WORDS:
+        WORDS[word]()
