@@ -133,7 +133,7 @@ def result(rng: Random) -> Mutant:
         }  # fmt: skip
         changed = resealed(content, lambda file: changes[how](file, rng))
     assert how == "flipped" or how == "cut" or MARK in changed
-    return Mutant(how, {"run.nc": changed})
+    return Mutant(how, {"run.nc": changed, "points.csv": b"x,y,t\n0.1,0.1,0.1\n0.9,0.9,0.1\n"})
 
 
 def _other_text(file: h5py.File, rng: Random) -> None:
@@ -213,6 +213,16 @@ def _point_elsewhere(file: h5py.File, name: str, rng: Random) -> None:
         file.create_virtual_dataset(name, layout)
 
 
+def _many(file: h5py.File, name: str, rng: Random) -> None:
+    """Thousands of chunks or of variables."""
+    if rng.random() < 0.5:
+        file.create_dataset(name, data=np.zeros(5000), chunks=(1,), compression="gzip")
+        return
+    file[name] = np.zeros(7)
+    for number in range(2500):
+        file[f"v{number}"] = 1.0
+
+
 def _huge(file: h5py.File, rng: Random) -> None:
     """Gigabytes that are declared and not stored, in a variable that is needed or in one that is not."""
     names = [f"posterior/{name}" for name in file["posterior"]] + ["truth", "unused", "posterior/unused"]
@@ -239,8 +249,74 @@ CELLS = [
 ]  # fmt: skip
 
 
+STAMPS = ["2024-05-01 01:00", "2024-05-01T02:00:00", "1.5.2024 03:00", "2024/05/01 04:00:30.5"]
+ODD_STAMPS = [
+    "2024-05-01 01:00+02:00", "01/05/2024", "0001-01-01", "9999-12-31 23:59:59.999999", "2024-02-30", "25:00", "1e308",
+    "2024-05-01 01:00:00." + "9" * 1000, "\u0662\u0660\u0662\u0664-05-01", "NA", "", "now", "%Y", "-1", "\x1b[2J",
+]  # fmt: skip
+FORMATS = [
+    "%Y-%m-%d %H:%M",
+    "%Y%Y",
+    "%c%Y",
+    "%Q",
+    "%",
+    "(a+)+$",
+    "%d %b %Y",
+    "%j",
+    "%z",
+    "% " * 500,
+    "%Y-%m-%d %H:%M%z",
+]
+
+
+def _stamped(rng: Random) -> Mutant:
+    """A logger's table with timestamps, its clock or some of its stamps changed."""
+    clock: dict[str, Any] = {"column": "time", "unit": "h", "origin": "2024-05-01"}
+    stamps = [STAMPS[i] for i in rng.integers(len(STAMPS), size=6)]
+    if rng.random() < 0.6:
+        stamps[rng.integers(6)] = ODD_STAMPS[rng.integers(len(ODD_STAMPS))]
+    if rng.random() < 0.5:
+        key = str(rng.choice(["column", "unit", "origin", "format"]))
+        odd = {
+            "unit": ["h", "ms", "week", "fortnight"],
+            "column": ["time", "x"],
+            "format": FORMATS,
+            "origin": ODD_STAMPS,
+        }
+        clock[key] = odd[key][rng.integers(len(odd[key]))] if rng.random() < 0.9 else scrap(rng)
+    rows = "".join(f"{stamp},{x / 10},1\n" for x, stamp in enumerate(stamps))
+    posed = POSED.format(name="data.csv") + f"t = {_toml(clock)}\n"
+    return Mutant("csv stamps", {"a.toml": posed.encode(), "data.csv": f"time,x,u\n{rows}".encode()})
+
+
+def _wide(rng: Random) -> Mutant:
+    """A column per sensor, with places that may be odd."""
+    sensors: dict[str, Any] = {f"S{i}": {"x": i / 10} for i in range(rng.integers(1, 10))}
+    if rng.random() < 0.02:  # as many as fit
+        sensors = {f"S{i}": {"x": 0.5} for i in range(30_000)}
+    for _ in range(rng.integers(3)):
+        key = str(rng.choice(["S1", "S2", "x", "t", "column", "unit", "\x1b[31m"]))
+        place = str(rng.choice(["x", "t", "u", "q", "sigma", "value"]))
+        sensors[key] = {**sensors.get(key, {}), place: scrap(rng)} if rng.random() < 0.7 else scrap(rng)
+    posed = POSED.format(name="data.csv") + f"u = {_toml(sensors)}\n"
+    header = ["t", *(f"S{i}" for i in range(max(10, len(sensors))))]
+    rows = [",".join(header), *(",".join(["0.1"] * len(header)) for _ in range(3))]
+    if rng.random() < 0.3:
+        rows[rng.integers(4)] += ",1"
+    return Mutant("csv sensors", {"a.toml": posed.encode(), "data.csv": "\n".join(rows).encode()})
+
+
+def _toml(value: Any) -> str:
+    """As TOML, where it has such values; scraps of JSON elsewhere."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
+    return json.dumps(value).replace("NaN", "nan").replace("Infinity", "inf")
+
+
 def data(rng: Random) -> Mutant:
-    ending = str(rng.choice(["csv", "csv", "h5", "nc"]))
+    ending = str(rng.choice(["csv", "csv", "h5", "nc", "stamps", "sensors"]))
+    if ending in ("stamps", "sensors"):
+        return _stamped(rng) if ending == "stamps" else _wide(rng)
     how, content = _csv(rng) if ending == "csv" else _hdf5(ending, rng)
     name = f"data.{ending}"
     links: tuple[tuple[str, str], ...] = ()
@@ -270,7 +346,7 @@ def _csv(rng: Random) -> tuple[str, bytes]:
 
 
 def _hdf5(ending: str, rng: Random) -> tuple[str, bytes]:
-    how = str(rng.choice(["flipped", "cut", "elsewhere", "huge", "type"]))
+    how = str(rng.choice(["flipped", "cut", "elsewhere", "huge", "type", "many"]))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"a.{ending}"
         if ending == "nc":
@@ -289,6 +365,8 @@ def _hdf5(ending: str, rng: Random) -> tuple[str, bytes]:
                 del file[name]
             if how == "elsewhere":
                 _point_elsewhere(file, name, rng)
+            elif how == "many":
+                _many(file, name, rng)
             elif how == "huge":
                 shape = tuple(int(n) for n in rng.choice([7, 1 << 16, 1 << 35], size=rng.integers(1, 4)))
                 file.create_dataset(name, shape, "f8", chunks=tuple(min(n, 64) for n in shape))
@@ -328,7 +406,7 @@ def text(rng: Random) -> str:
 
 def problem(rng: Random) -> Mutant:
     how = str(rng.choice([
-        "conditions", "of", "many", "lengths", "sizes", "paths", "nesting", "units of the domain", "method",
+        "conditions", "of", "many", "lengths", "sizes", "paths", "nesting", "units of the domain", "method", "table",
     ]))  # fmt: skip
     lines = _with_method(rng) if how == "method" else _posed(rng, how)
     if rng.random() < 0.2:  # and some damage
@@ -353,12 +431,17 @@ def _posed(rng: Random, how: str) -> list[str]:
     if how == "lengths":
         over = str(rng.choice(['"x"', '["x", "t"]', '["t", "x", "y"]']))
         lines[-1] = f"nu = {{ mean = 1, std = 1, over = {over}, length = {rng.choice([1e-300, 1e-9, 0.01, 1e300])} }}"
+    if how == "table":
+        count, odd = int(rng.choice([2, 30, 3000, 20_000])), ["1e308", "-1", "nan", "1e-320", "0"]
+        values = ["1.5"] * count
+        values[rng.integers(count)] = odd[rng.integers(len(odd))] if rng.random() < 0.5 else "2"
+        lines[-1] = f"nu = {{ x = {np.linspace(0, 1, count).tolist()}, value = [{', '.join(values)}] }}"
     for _ in range(many if how == "many" else rng.integers(0, 4)):
         said = f"u = {expression(rng, 2)}" if rng.random() < 0.5 else text(rng)
         face = "" if rng.random() < 0.5 else "at = { x = 0 }"
         lines += ["[[boundary]]" if face else "[[initial]]", f'text = "{said}"', *([face] if face else [])]
         lines += [f"sigma = {rng.choice([1e-300, 1e-3, 1e9])}"] if rng.random() < 0.5 else []
-    if how in ("of", "paths"):
+    if how in ("of", "paths") or (how != "many" and rng.random() < 0.5):
         lines += ["[[observations]]", "sigma = 0.1"]
         file = f'file = "{PATHS[rng.integers(len(PATHS))]}"'
         lines += [file] if how == "paths" else ["x = [0.1, 0.5, 0.9]", "t = 0.5", f'of = "{text(rng)}"']
@@ -397,5 +480,5 @@ KINDS: dict[str, Callable[[Random], Mutant]] = {"data": data, "problem": problem
 COMMANDS = {  # what is run on each, FILE standing for its name
     "data": [["check", "FILE"]],
     "problem": [["check", "FILE"]],
-    "result": [["show", "FILE"], ["report", "FILE", "--out", "page.html"]],
+    "result": [["show", "FILE"], ["report", "FILE", "--out", "page.html"], ["predict", "FILE", "--at", "points.csv"]],
 }

@@ -34,6 +34,25 @@ STATIONARY = 'equation = "u_xx = 1"\n\n[domain]\nx = [0, 1]\n'
 BEAM = STATIONARY.replace("u_xx", "u_xxxx")
 NO_START = HEAT.partition("[[initial]]")[0]
 WAVES = HEAT.replace("u_t = nu*u_xx", "u_tt = nu*u_xx")
+DISK = """\
+equation = "u_xx + u_yy = -1"
+
+[domain]
+x = [-1, 1]
+y = [-1, 1]
+
+[region]
+inside = "x**2 + y**2 < 1"
+
+[[boundary]]
+text = "u = 0"
+"""
+L_SHAPE = DISK.replace(
+    'inside = "x**2 + y**2 < 1"', "polygon = [[-1, -1], [1, -1], [1, 0], [0, 0], [0, 1], [-1, 1]]"
+)
+OUTLINE = DISK.replace('inside = "x**2 + y**2 < 1"', 'file = "outline.geojson"')
+RING = '{"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}'
+WALL = 'text = "u = 0"\n'
 CSV = "x,t,u\n0.1,0.5,0.5\n0.6,0.5,-0.5\n"
 DATA = HEAT.partition("[[observations]]")[0] + '[[observations]]\nfile = "data.csv"\n'
 
@@ -103,6 +122,18 @@ CASES = [
     line("a missing result", "show", "missing.nc"),
     line("a result that is none", "show", "broken.nc", broken__nc="not NetCDF"),
     line("an empty result", "show", "empty.nc", empty__nc=""),
+    line("one problem to rank", "rank", "heat"),
+    line("problems of one name to rank", "rank", "heat", "heat"),
+    line(
+        "other measurements to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT.replace("[0.1,", "[0.2,")
+    ),
+    line("odds without a number", "rank", "a.toml", "b.toml", "--odds", "a", a__toml=HEAT, b__toml=HEAT),
+    line("odds of some problems only", "rank", "a.toml", "b.toml", "--odds", "a=2", a__toml=HEAT, b__toml=HEAT),
+    line("a method without evidence", "rank", "a.toml", "b.toml", "--method", "vi", a__toml=HEAT, b__toml=HEAT),
+    line(
+        "several methods to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT + '[method]\nname = "joint"\n'
+    ),
+    line("a problem file for further measurements", "next", "heat.toml", heat__toml=HEAT),
     line("a misspelt method to compare", "compare", "heat", "--methods", "joint,lapalce"),
     line("text for a whole number", "calibrate", "--draws", "many"),
     line("an unknown row of the registry", "calibrate", "ring-strat"),
@@ -229,6 +260,39 @@ CASES = [
     change("a home folder in a path", "data.csv", "~/data.csv", DATA),
     file("an output over the problem", HEAT + '[output]\nsolution = "heat.toml"\n'),
     file("an output nowhere", HEAT + '[output]\nsolution = "no/run.nc"\n', "solve", "heat.toml"),
+    change("a region without a comparison", "x**2 + y**2 < 1", "x**2 + y**2", DISK),
+    change("a region by equality", "x**2 + y**2 < 1", "x**2 + y**2 == 1", DISK),
+    change("Python in a region", "x**2 + y**2 < 1", "__import__('os').getpid() < 1", DISK),
+    change("an unknown name in a region", "x**2 + y**2 < 1", "x**2 + z**2 < 1", DISK),
+    change("a field in a region", "x**2 + y**2 < 1", "u < 1", DISK),
+    change("a region outside the domain", "x**2 + y**2 < 1", "(x - 5)**2 + y**2 < 1", DISK),
+    change("a region that fills the domain", "x**2 + y**2 < 1", "x**2 + y**2 < 9", DISK),
+    change("a region on a line", "y = [-1, 1]\n", "", DISK.replace(" + u_yy", "").replace(" + y**2", "")),
+    change("two descriptions of a region", "[[boundary]]", 'file = "outline.geojson"\n\n[[boundary]]', DISK),
+    change("holes without a polygon", "[[boundary]]", "holes = [[[0, 0], [0.1, 0], [0, 0.1]]]\n\n[[boundary]]", DISK),
+    change("a wall with no normal", "x**2 + y**2 < 1", "(x**2 + y**2 - 0.5)**3 < 0", DISK),
+    change("a polygon of two corners", ", [1, 0], [0, 0], [0, 1], [-1, 1]", "", L_SHAPE),
+    change("a polygon that crosses itself", "[1, -1], [1, 0]", "[1, 0], [1, -1]", L_SHAPE),
+    change("a corner twice", "[1, -1], ", "[1, -1], [1, -1], ", L_SHAPE),
+    change("a corner outside the domain", "[1, -1], ", "[2, -1], ", L_SHAPE),
+    change("a hole outside its polygon", "[[boundary]]", "holes = [[[2, 2], [3, 2], [2, 3]]]\n\n[[boundary]]", L_SHAPE),
+    change("an edge that is not there", WALL, WALL + "at = 6\n", L_SHAPE),
+    change("an edge of a curve", WALL, WALL + "at = 0\n", DISK),
+    change("a wall that is not there", WALL, WALL + 'at = "x > 2"\n', DISK),
+    change("a side of the box inside a region", WALL, WALL + "at = { x = 0.5 }\n", DISK),
+    change("walls that contradict each other", WALL, WALL + '[[boundary]]\ntext = "u = 1"\nat = "x > 0"\n', DISK),
+    change("a normal derivative in an equation", "u_yy", "u_n", DISK),
+    change("a normal derivative without a region", WALL, 'text = "u_n = 0"\nat = { x = 0 }\n',
+           DISK.replace('[region]\ninside = "x**2 + y**2 < 1"\n', "")),
+    change("all of a boundary without a region", '[region]\ninside = "x**2 + y**2 < 1"\n', "", DISK),
+    change("a measurement outside a region", WALL,
+           WALL + "[[observations]]\nx = [0, 0.9]\ny = [0, 0.9]\nu = [1, 2]\n", DISK),
+    change("a region with features over the whole domain", WALL, WALL + '[method]\nname = "joint"\n', DISK),
+    file("a missing outline", OUTLINE),
+    file("an outline that is no GeoJSON", OUTLINE, outline__geojson="text"),
+    file("an outline that is a line", OUTLINE, outline__geojson=RING.replace("Polygon", "LineString")),
+    file("an outline that is not closed", OUTLINE, outline__geojson=RING.replace(", [0, 0]]]", ", [0, 1]]]")),
+    file("an outline without a column", OUTLINE.replace("geojson", "csv"), outline__csv="x,z\n0,0\n1,0\n1,1\n"),
     file("--set of no parameter of a file", HEAT, "solve", "heat.toml", "--set", "mu=1"),
 ]
 

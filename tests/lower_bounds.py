@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = ("plot", "cluster")
 SMOKE = """
+import time
 import warnings
 
 import numpy as np
@@ -44,9 +45,10 @@ if __name__ == "__main__":  # workers of the cluster import this file too
     x = np.linspace(0, 1, 5)
     xr.Dataset({"u": ("x", x)}, {"x": x}).to_netcdf("a.nc", engine="h5netcdf")
     assert len(ff.Observations.from_file("a.nc", x="x", t=0.0, u="u").columns["u"]) == 5
+    begin = time.monotonic()
     with connected(None, 1) as client:
         assert client.submit(sum, [1, 2]).result() == 3
-    print("smoke test passed")
+    print(f"smoke test passed, its cluster in {time.monotonic() - begin:.0f} s")
 """
 
 

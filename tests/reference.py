@@ -224,6 +224,26 @@ def heated_std(x: float, times: np.ndarray, diffusion: float, sigma: float, leng
     return np.interp(times, t, std)
 
 
+def struck_std(x: float, times: np.ndarray, sigma: float, length: float) -> np.ndarray:
+    """Std at x of u_tt = u_xx over 0 < x < 1 from an exact start, between walls u +- sigma: sums of travelling errors.
+
+    The start tells each wall's error and its rate at t = 0. By d'Alembert the field at x is the error of a wall at the
+    time it left, each time it passes: +, and - on its way back.
+    """
+    rate, found = math.sqrt(5.0) / length, []
+    for t in times:
+        variance = 0.0
+        for way in (x, 1.0 - x):
+            left = [(t - way - 2.0 * n, 1.0) for n in range(9)] + [(t - 2.0 + way - 2.0 * n, -1.0) for n in range(9)]
+            ago, sign = np.array([(at, plus) for at, plus in left if at > 0.0]).reshape(-1, 2).T
+            value, slope = matern(ago, length), rate**2 / 3.0 * ago * (1.0 + rate * ago) * np.exp(-rate * ago)
+            kernel = matern(ago[:, None] - ago[None, :], length) - np.outer(value, value)
+            kernel -= np.outer(slope, slope) / (rate**2 / 3.0)
+            variance += float(sign @ kernel @ sign)
+        found.append(sigma * math.sqrt(max(variance, 0.0)))
+    return np.array(found)
+
+
 def conductivity_std(
     readings: tuple[np.ndarray, np.ndarray, np.ndarray], sigma: float, std: float, length: float, places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ SOURCE = Path(ff.__file__).parent
 ROOMS = [
     {"errors", "version", "metrics", "progress", "threads", "compiled"},
     {"messages", "problem"}, {"model"}, {"posterior"}, {"files"}, {"solution"}, {"methods"}, {"solving"},
-    {"problems", "data"}, {"show"}, {"calibration"}, {"paper"}, {"cli"}, {"__main__"},
+    {"ranking"}, {"problems", "data"}, {"show"}, {"calibration"}, {"paper"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
 
 

@@ -32,21 +32,25 @@ if TYPE_CHECKING:
     from factorfield.problem.domain import Interval, Periodic
     from factorfield.problem.noise import LogNormal, StudentT
     from factorfield.problem.problem import Problem
+    from factorfield.problem.region import Region
+    from factorfield.ranking.rank import rank
     from factorfield.show import plotting, report
     from factorfield.show.plotting import plot
-    from factorfield.solution import Solution, load
-    from factorfield.solving import default_model, solve
+    from factorfield.solution import Solution
+    from factorfield.solving import default_model, load, solve
 
 # public name -> module; imported at first use, so that `import factorfield` costs almost nothing
 _HOMES = {
     "AdviceWarning": "errors", "ProblemError": "errors",
     "Problem": "problem.problem", "Interval": "problem.domain", "Periodic": "problem.domain",
     "Boundary": "problem.conditions", "Equation": "problem.conditions", "Initial": "problem.conditions",
-    "Observations": "problem.conditions", "Table": "problem.coefficients", "Unknown": "problem.coefficients",
+    "Observations": "problem.conditions", "Region": "problem.region",
+    "Table": "problem.coefficients", "Unknown": "problem.coefficients",
     "LogNormal": "problem.noise", "StudentT": "problem.noise",
     "Identity": "model.activation", "PiecewiseExponential": "model.activation",
     "Model": "model.model", "paper_model": "model.paper",
-    "Solution": "solution", "load": "solution", "solve": "solving", "default_model": "solving",
+    "Solution": "solution", "load": "solving", "solve": "solving", "default_model": "solving",
+    "rank": "ranking.rank",
     "ProblemFile": "files.problem_file", "read_problem": "files.problem_file", "plot": "show.plotting",
 }  # fmt: skip
 _MODULES = {
@@ -56,9 +60,9 @@ _MODULES = {
 
 __all__ = [
     "AdviceWarning", "Boundary", "Equation", "Identity", "Initial", "Interval", "LogNormal", "Model", "Observations",
-    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Solution", "StudentT", "Table",
-    "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plot", "plotting",
-    "problems", "read_problem", "report", "solve",
+    "Periodic", "PiecewiseExponential", "Problem", "ProblemError", "ProblemFile", "Region", "Solution", "StudentT",
+    "Table", "Unknown", "__version__", "data", "default_model", "load", "methods", "metrics", "paper_model", "plot",
+    "plotting", "problems", "rank", "read_problem", "report", "solve",
 ]  # fmt: skip
 
 

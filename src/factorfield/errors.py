@@ -15,6 +15,7 @@ class ProblemError(ValueError):
     """Something in a description cannot be used. One line: what was expected, what came, what to try."""
 
 
+LONGEST = 400  # characters of a part of an error: names in it may come from a file
 FAILED = (ProblemError, ValueError, ArithmeticError)  # how a search ends that led nowhere; LinAlgError is a ValueError
 
 
@@ -36,7 +37,8 @@ class AdviceWarning(UserWarning):
 
 def expected(what: str, received: object, attempt: str) -> ProblemError:
     """The one form of our errors: "expected ..., received ...; try ..."."""
-    return ProblemError(visible(f"expected {what}, received {shortened(received)}; try {attempt}"))
+    parts = shortened(what, LONGEST), shortened(received), shortened(attempt, LONGEST)
+    return ProblemError(visible("expected {}, received {}; try {}".format(*parts)))
 
 
 def visible(text: str) -> str:
@@ -56,7 +58,7 @@ def shortened(value: object, limit: int = 80) -> str:
 def shown_path(path: Path) -> str:
     """A path as people know it: from the current folder where it lies there."""
     here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    return visible(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def nearest(name: str, options: Iterable[str], otherwise: str = "") -> str:

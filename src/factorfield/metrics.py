@@ -62,7 +62,11 @@ def score(field: xr.Dataset, truth: xr.DataArray) -> dict[str, float]:
     if not {"mean", "std"} <= set(getattr(field, "data_vars", ())):
         raise expected("a Dataset with mean and std", type(field).__name__, "solution.predict(x=..., t=...)")
     exact = _aligned(truth, field["mean"])
-    return scores(np.asarray(field["mean"], float), np.asarray(field["std"], float), exact)
+    mean, std = np.asarray(field["mean"], float), np.asarray(field["std"], float)
+    if "inside" in field.coords:  # of a region: nothing is predicted elsewhere
+        inside = np.asarray(field["inside"].broadcast_like(field["mean"]).transpose(*field["mean"].dims), bool)
+        mean, std, exact = mean[inside], std[inside], exact[inside]
+    return scores(mean, std, exact)
 
 
 def scores(mean: Array, std: Array, exact: Array) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -23,18 +23,17 @@ def bar() -> Iterator[Progress | None]:
     text, bar_, share, elapsed = rich.TextColumn, rich.BarColumn, rich.TaskProgressColumn, rich.TimeElapsedColumn
     columns = (text("{task.description}"), bar_(), share(), elapsed())
     display = rich.Progress(*columns, console=Console(stderr=True), transient=True)
-    task = display.add_task("", total=1.0)
-    begin = time.monotonic()
-    state = {"shown": False}
+    task = display.add_task("solving", total=1.0)
+    waiting = threading.Timer(PATIENCE, display.start)  # also where nothing is reported for long
+    waiting.daemon = True
+    waiting.start()
 
     def report(text: str, fraction: float) -> None:
-        if not state["shown"] and time.monotonic() - begin > PATIENCE:
-            display.start()
-            state["shown"] = True
         display.update(task, description=text, completed=fraction)
 
     try:
         yield report
     finally:
-        if state["shown"]:
-            display.stop()
+        waiting.cancel()
+        waiting.join()
+        display.stop()

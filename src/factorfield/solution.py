@@ -17,6 +17,9 @@ from factorfield.errors import Advice, expected, warn_of
 from factorfield.files import results
 from factorfield.model.model import Model
 from factorfield.posterior.base import Estimate, Posterior
+from factorfield.posterior.covariance import correlation, covariance
+from factorfield.posterior.measuring import next_measurements
+from factorfield.problem.horizon import extended
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import versions
 
@@ -67,7 +70,7 @@ class Solution:
     timings: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: Model | None = None
-    resume: Callable[[Problem], Solution] | None = None  # solve again with more conditions, all choices kept
+    resume: Callable[[Problem], Solution] | None = None  # with more conditions or a later end, all choices kept
     advice: tuple[Advice, ...] | None = ()  # what a user should know; None: a file that does not say
     unresolved: str | None = None  # an axis along which `refine` has to add modes
     evidence: Callable[[], float | None] | None = None  # computes log_evidence, when it is asked for
@@ -100,11 +103,6 @@ class Solution:
         return None if self.advice is None else tuple(dict.fromkeys(advice.text for advice in self.advice))
 
     @property
-    def correlation(self) -> xr.DataArray:
-        """Posterior correlations of the unknown coefficients with each other."""
-        return self.posterior.correlation()
-
-    @property
     def parameters(self) -> dict[str, Estimate]:
         """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %).
 
@@ -126,7 +124,7 @@ class Solution:
 
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
         observation noise to std, quantiles=[0.05, 0.95] adds quantiles, numerical=False leaves what the representation
-        misses out of std.
+        misses out of std. Outside a region everything is NaN, and the coordinate `inside` tells where that is.
         """
         with threads.suited_to(self.posterior.representation.size):
             return self.posterior.predict(axes, of, noise, points, quantiles, numerical)
@@ -137,18 +135,77 @@ class Solution:
             raise expected("a whole number of draws, 1 or more", count, "solution.sample(10, ...)")
         return self.posterior.sample(count, seed=seed, of=of, **axes)
 
+    def covariance(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        points: bool = False,
+        numerical: bool = True,
+        **axes: ArrayLike,
+    ) -> xr.DataArray:
+        """Posterior covariances of any functionals anywhere with each other, however far apart:
+        solution.covariance(of=["u", "u_x", "b"], x=..., t=..., points=True). Without arguments, of the unknowns.
+
+        Dimensions are `functional` and `other`; the coordinates of, x, t (and other_of, ...) say what each is. Places
+        are those of `predict`. An unknown coefficient has one entry. numerical=False leaves the numerical error out.
+        """
+        with threads.suited_to(self.posterior.representation.size):
+            return covariance(self.posterior if numerical else self.posterior.exact, of, axes, points)
+
+    def correlation(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        points: bool = False,
+        numerical: bool = True,
+        **axes: ArrayLike,
+    ) -> xr.DataArray:
+        """Posterior correlations, asked for as covariances are; without arguments, of the unknown coefficients."""
+        return correlation(self.covariance(of, points=points, numerical=numerical, **axes))
+
+    def next_measurements(
+        self,
+        count: int,
+        sigma: float | None = None,
+        *,
+        candidates: object = None,
+        of: str = "",
+        target: object = None,
+    ) -> xr.Dataset:
+        """Where `count` further measurements of `of`, each +- sigma, tell most about the target: places chosen one
+        after the other, the expected std of the target after each, and the share of its variance removed.
+
+        candidates  a mapping of axes to values (a tuple is a stretch), or a table of places; None: a grid over the
+                    domain, in time over what is measured
+        of          what is measured, the first field unless given; sigma None: that of the measurements so far
+        target      None: the field that is measured, everywhere. A coefficient or functional by name, or a mapping:
+                    {"of": "u", "t": 2.0, "x": (0, 0.3)}. std is the root mean square over it
+        """
+        with threads.suited_to(self.posterior.representation.size):
+            measured = of or self.problem.fields[0]
+            return next_measurements(self.posterior, count, sigma, candidates, measured, target)
+
     def condition(self, more: Condition | Sequence[Condition]) -> Solution:
         """A new solution that also knows `more`, without starting over: equal to solving with everything at once."""
-        if self.resume is None:
-            raise expected(
-                "a solution that method='chain' made in this session",
-                f"one by {self.settings.get('method', 'another method')}, made elsewhere or without windows",
-                "ff.solve with all conditions",
-            )  # fmt: skip
         added = list(more) if isinstance(more, Sequence) else [more]
         problem = self.problem.replace(conditions=[*self.problem.conditions, *added])
+        return self._resumed(problem, "ff.solve(solution.problem.replace(conditions=[...])) with all conditions")
+
+    def extend(self, t: float) -> Solution:
+        """A new solution up to a later end of time, without starting over: a forecast beyond what was measured."""
+        longer, method = extended(self.problem, t), self.settings.get("method")
+        if method != "chain":
+            raise expected("a solution by method='chain'", f"one by {method}", "ff.solve with the longer domain")
+        return self._resumed(longer, "ff.solve with the longer domain")
+
+    def _resumed(self, problem: Problem, attempt: str) -> Solution:
+        if self.resume is None:
+            method = str(self.settings.get("method", "another method"))
+            other = any(statement.noise is not None for statement in self.problem.statements)
+            received = f"one by {method}{' with other noise' if other else ''}"
+            raise expected("a solution by method='chain' or 'tree' with Gaussian noise", received, attempt)
         solution = self.resume(problem)
-        warn_of(solution.advice or (), stacklevel=2)
+        warn_of(solution.advice or (), stacklevel=3)
         return solution
 
     def default_grid(self) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,6 +16,9 @@ from factorfield.model.model import Model
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress, bar
 from factorfield.solution import Solution
+from factorfield.solution import load as read_solution
+
+RESUMABLE = ("chain", "tree")  # methods whose solutions can be conditioned
 
 
 @overload
@@ -40,7 +44,8 @@ def solve(
 
     method    a name, or a configured object such as ff.methods.Joint(); None: "tree" in three axes of space, else
               "chain" with time, else "joint", and "tree" where that cannot resolve the field
-    options   of a method given by name, and of the model made for a problem: modes=, and collocation=, activation=
+    options   tolerance= is asked of the numerical error, relative to the field (1e-5); other options of a method given
+              by name, and of the model made for a problem: modes=, and collocation=, activation=
               (one block), degree=, windows=, activation= (chain) or cells=, degree= (tree)
     adapt     False: no new modes or noise levels. A solution's own model then gives the same numbers again
     progress  True for a bar on a terminal, or a callback (text, fraction done)
@@ -54,12 +59,20 @@ def solve(
             solutions = together(models, report)
         else:
             solutions = [_solve_one(item, *one, report) for item, one in zip(items, chosen, strict=True)]
-    if method is None and adapt and not options:
-        solutions = [_or_local(item, solution) for item, solution in zip(items, solutions, strict=True)]
+        if method is None and adapt and options.keys() <= {"tolerance"}:
+            found = zip(items, solutions, strict=True)
+            solutions = [_or_local(item, solution, options, report) for item, solution in found]
     for solution in solutions:
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)
     return solutions if isinstance(problem, Sequence) else solutions[0]
+
+
+def load(path: str | os.PathLike[str]) -> Solution:
+    """Read a solution back; it predicts exactly what the saved one did, and can be conditioned and extended as that."""
+    found = read_solution(path)
+    name = found.settings.get("method")
+    return replace(found, resume=methods.get(name).taken_up(found)) if name in RESUMABLE else found  # type: ignore
 
 
 def default_model(problem: Problem, *, method: str = "joint", **options: Any) -> Model:
@@ -100,12 +113,14 @@ def _solve_one(
     return solve_with_sites(item, run)
 
 
-def _or_local(item: Problem | Model, solution: Solution) -> Solution:
+def _or_local(
+    item: Problem | Model, solution: Solution, options: Mapping[str, Any], progress: Progress | None
+) -> Solution:
     """The solution, or the one on local features where those of one block lost details and these lose fewer."""
     if isinstance(item, Model) or solution.settings.get("method") != "joint" or solution.status != "unresolved":
         return solution
     try:
-        local = _solve_one(item, methods.get("tree"), {}, None)
+        local = _solve_one(item, methods.get("tree", **options), {}, progress)
     except FAILED:
         return solution
     lost, left = solution.trace["numerical_error"], local.trace["numerical_error"]

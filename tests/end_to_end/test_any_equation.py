@@ -316,9 +316,9 @@ def test_correlations_of_unknowns(method: str) -> None:
     unknowns = {"a": ff.Unknown(1.0, 1.0, positive=True), "b": ff.Unknown(1.0, 1.0)}
     known = [ff.Initial("u = 0"), ff.Observations(t=t, u=0.5 * t, sigma=0.01)]
     solution = ff.solve(ff.Problem("u_t = a - b", {"t": ff.Interval(0, 1)}, unknowns, known), method=method)
-    table = solution.correlation
-    assert table.sel(parameter="a", other="a") == pytest.approx(1.0)
-    assert float(table.sel(parameter="a", other="b")) > 0.8
+    table = solution.correlation()
+    assert table.sel(functional="a", other="a") == pytest.approx(1.0)
+    assert float(table.sel(functional="a", other="b")) > 0.8
     assert np.allclose(table, table.T)
 
 

@@ -141,34 +141,27 @@ def test_a_folder_that_may_not_be_written_is_refused_before_the_solve(
     assert "output path that may be written" in said and said.count("\n") == 1
 
 
-def test_interrupted_by_the_keyboard(tmp_path: Path) -> None:
-    run = [sys.executable, "-m", "factorfield.cli.app", "calibrate", "--draws", "1000"]
-    # a job in the background hands its deafness to SIGINT down to its children: hearing again comes first
-    hearing = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv({run[0]!r}, {run!r})"
-    process = subprocess.Popen(
-        [sys.executable, "-c", hearing], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_whole_records_and_one_line(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """Ctrl-C, and what shutdowns and batch systems send, to a study that writes a record after every draw."""
+    run = [sys.executable, "-m", "factorfield.cli.app", "calibrate", "--draws", "1000", "--records", "records"]
+    process = subprocess.Popen(hearing(run), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(5.0)
-        process.send_signal(signal.SIGINT)
+        while process.poll() is None and not list(tmp_path.rglob("*.json")):
+            time.sleep(0.02)
+        process.send_signal(number)
         _, err = process.communicate(timeout=120)
     finally:
         process.kill()
-    assert process.returncode == 130 and "interrupted" in err and err.count("\n") == 1, err
-    assert list(tmp_path.iterdir()) == []
+    assert process.returncode == code and "files are whole" in err and err.count("\n") == 1, err
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert left and all(path.suffix == ".json" and json.loads(path.read_text())["z"] for path in left)
 
 
-def test_ended_by_the_system(tmp_path: Path) -> None:
-    """SIGTERM, as shutdowns and batch systems send it."""
-    run = [sys.executable, "-m", "factorfield.cli.app", "calibrate", "--draws", "1000"]
-    process = subprocess.Popen(run, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        time.sleep(4.0)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert process.returncode == 143 and "files are whole" in err and err.count("\n") == 1, err
+def hearing(run: list[str]) -> list[str]:
+    """A job in the background hands its deafness to SIGINT down to its children: hearing again comes first."""
+    code = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv({run[0]!r}, {run!r})"
+    return [sys.executable, "-c", code]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a session are listed in /proc")
@@ -177,11 +170,9 @@ def test_a_signal_while_workers_start_leaves_none_behind(number: signal.Signals,
     """Ctrl-C reaches the whole group, workers that are still importing included; a batch system ends the driver."""
     run = [sys.executable, "-m", "factorfield.cli.app", "reproduce", "table1", "--methods", "joint", "--rows", "2"]
     run += ["--speeds", "0.1", "--workers", "2", "--out", str(tmp_path / "out")]
-    hearing = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv({run[0]!r}, {run!r})"
     process = subprocess.Popen(
-        [sys.executable, "-c", hearing], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
+        hearing(run), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         while process.poll() is None and not any("spawn_main" in command for command in _session(process.pid)):
             time.sleep(0.02)

@@ -233,7 +233,7 @@ def test_a_table_over_two_axes_comes_from_rows_in_any_order(tmp_path: Path) -> N
 
 def test_the_piece_at_fault_is_named(tmp_path: Path) -> None:
     good = '[[initial]]\ntext = "u = 0"\n'
-    for bad, line in (('[[initial]]\ntext = "w = 0"\n', 9), ('[[boundary]]\ntext = "u = 0"\nat = { x = 7 }\n', 9)):
+    for bad, line in (('[[initial]]\ntext = "w = 0"\n', 10), ('[[boundary]]\ntext = "u = 0"\nat = { x = 7 }\n', 11)):
         with pytest.raises(ff.ProblemError, match=rf"^a\.toml, line {line}: expected"):
             read(tmp_path, BASE + good + bad)
 
@@ -249,11 +249,11 @@ def test_data_stay_in_the_folder_unless_allowed(tmp_path: Path) -> None:
     (inside / "loop.csv").symlink_to(inside / "loop.csv")
     for name in ("../data.csv", str(tmp_path / "data.csv"), "link.csv", "a/../../data.csv"):
         text = BASE + f'[[observations]]\nfile = "{name}"\n'
-        with pytest.raises(ff.ProblemError, match="line 7: expected a path inside the problem file's folder"):
+        with pytest.raises(ff.ProblemError, match="line 8: expected a path inside the problem file's folder"):
             read(inside, text)
         if "a/" not in name:
             assert len(read(inside, text, allow_outside=True).problem.statements[-1].target) == 1
-    with pytest.raises(ff.ProblemError, match="line 7"):
+    with pytest.raises(ff.ProblemError, match="line 8"):
         read(inside, BASE + '[[observations]]\nfile = "loop.csv"\n')
 
 
@@ -299,7 +299,7 @@ file = "log.csv"
 t = {clock}
 u = {{ T1 = {{ x = 5 }}, T2 = {{ x = 50, sigma = 0.2 }} }}
 """
-    with pytest.raises(ff.ProblemError, match=r"line 8: expected sigma of every sensor, or one for all"):
+    with pytest.raises(ff.ProblemError, match=r"line 11: expected sigma of every sensor, or one for all"):
         read(tmp_path, text)
     problem = read(tmp_path, text + "sigma = 0.1\n").problem
     outside, observed = problem.parameters["outside"], problem.statements[1]

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 from factorfield.messages.elimination import Segment, backward, backward_messages, propagate, segment, smoothed
 from factorfield.messages.gaussian import Belief, Message
+from factorfield.messages.paths import SmoothedPath
 
 STATE, INNER = np.array([0, 4]), np.array([1, 2, 3, 5, 6])
 ORDER = np.concatenate([STATE, INNER])
@@ -105,6 +106,23 @@ def test_forward_and_backward_give_the_marginals_of_the_joint_posterior(seed: in
         assert_allclose(whole(known, link), exact, atol=1e-8)
     assert_allclose(end.mean, path.end @ path.mean, atol=1e-8)
     assert_allclose(end.root @ end.root.T, path.end @ path.covariance @ path.end.T, atol=1e-8)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5))
+@settings(deadline=None, max_examples=30)
+def test_weights_of_any_two_windows_covary_as_in_the_joint_posterior(seed: int, windows: int) -> None:
+    path = Path(seed, windows)
+    smooth = SmoothedPath(path.filtered()[:-1], path.links, backward_messages(path.links))
+    rng = np.random.default_rng(seed + 2)
+    at, rows = rng.integers(windows, size=6), rng.standard_normal((6, 7))
+    wanted = set(rng.integers(windows, size=2).tolist())
+    found = {index: np.zeros((6, 7)) for index in wanted}
+    for index, chosen, values in smooth.covariances(rows, at, wanted):
+        found[index][chosen] += values
+    whole_rows = np.stack([row @ path.maps[index][ORDER] for row, index in zip(rows, at, strict=True)])
+    for index, values in found.items():
+        exact = whole_rows @ path.covariance @ path.maps[index][ORDER].T
+        assert_allclose(values, exact, atol=1e-8 * max(1.0, np.abs(exact).max()))
 
 
 @given(st.integers(0, 10_000))

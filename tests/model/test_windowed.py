@@ -75,7 +75,7 @@ def test_traits_of_small_problems(name: str) -> None:
 
 
 def test_waves_that_grow_too_fast_are_one_line() -> None:
-    with pytest.raises(ff.ProblemError, match=r"waves that grow less than e\^100 over the horizon, received e\^"):
+    with pytest.raises(ff.ProblemError, match=r"waves that grow by less than e\^100 over the horizon, received e\^"):
         window_model(problem("u_t = -u_xx", RING, LABELS), modes={"x": 8})
 
 

@@ -36,7 +36,7 @@ def test_units_scale_and_zones_are_converted() -> None:
 @pytest.mark.parametrize(
     ("entry", "stamp", "words"),
     [
-        ({"unit": "hours"}, "2024-05-01", "a unit of time among"), ({"origin": "May"}, "2024-05-01", "an origin such"),
+        ({"unit": "months"}, "2024-05-01", "a unit of time among"), ({"origin": "May"}, "2024-05-01", "an origin such"),
         ({"origin": "2024-13-01"}, "2024-05-01", "an origin such as"), ({}, "01/05/2024 08:00", r"%d/%m/%Y"),
         ({}, "2024-02-30", "a timestamp in line 2"), ({}, "12.5", "the name 'time' alone"), ({}, "noon", "%d %b"),
         ({}, "2024-05-01T08:00Z", "an origin with a time zone"),
@@ -53,3 +53,9 @@ def test_what_is_unclear_is_refused_with_a_way_out(entry: dict[str, str], stamp:
 def test_a_format_settles_what_is_unclear() -> None:
     american = Clock("time", "d", "2024-05-01", "%m/%d/%Y %I:%M %p")
     assert american.number("05/02/2024 06:00 PM", "") == 1.75
+
+
+def test_units_in_words_and_origins_as_dates_are_what_they_say() -> None:
+    for unit in ("hour", "hours", "hr"):
+        assert Clock.of({"column": "time", "unit": unit, "origin": pd.Timestamp("2024-05-01")}, "t").unit == "h"
+    assert Clock.of({"column": "time", "unit": "days", "origin": "2024-05-01"}, "t").number("2024-05-03", "") == 2.0

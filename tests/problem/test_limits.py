@@ -37,7 +37,7 @@ def test_formulas_beyond_the_limits_are_refused(equation: str | list[str], said:
 
 def test_conditions_are_compared_in_numbers_and_counted() -> None:
     begin = time.process_time()
-    walls = [ff.Boundary(f"u = {k}*sin(t)", at={"x": k / 300}) for k in range(300)]
+    walls = [ff.Boundary(f"u = {k}*sin(t)", at={"x": k / 300}, inside=True) for k in range(300)]
     with pytest.raises(ff.ProblemError, match=f"at most {MOST_CONDITIONS} conditions, received 300"):
         ff.Problem("u_t = u_xx", ROD, {}, walls)
     ff.Problem("u_t = u_xx", ROD, {}, walls[:150])

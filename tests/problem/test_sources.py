@@ -29,7 +29,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_a_wide_table_gives_each_sensor_its_place_and_leaves_its_gaps_out(tmp_path: Path) -> None:
     sensors = {"T1": {"x": 5.0}, "T2": {"x": 50.0, "sigma": 0.2}}
-    with pytest.warns(ff.AdviceWarning, match=r"^1 of 6 rows of log\.csv has no value in column T2 and was"):
+    with pytest.warns(ff.AdviceWarning, match=r"^1 of 6 readings of log\.csv has no value in column T2 and was"):
         observed = ff.Observations.from_file(written(tmp_path, WIDE), t=CLOCK, u=sensors, sigma=0.1)
     found = statement(observed)
     rows = np.column_stack([found.points["x"], found.points["t"], found.target, found.sigma])

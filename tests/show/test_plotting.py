@@ -45,6 +45,7 @@ MISSING = {  # what a problem does not have is said, not drawn
     },
     "trace": {"an unknown function", "plane", "stationary, an unknown"},
     "reliability": {"no truth, two fields"},
+    "sensors": set(SHAPES) - {"ODE, two fields"},
 }
 
 
@@ -190,7 +191,15 @@ def check_graph(figure: Figure, solution: ff.Solution) -> None:
     assert all(f"$W_{{{symbol(name, MathText())}}}$" in texts for name in solution.problem.fields)
 
 
+def check_sensors(figure: Figure, solution: ff.Solution) -> None:
+    """A panel per field of the ODE, its data under the mean; nothing is forecast where data reach the end."""
+    panels = panels_of(figure)
+    assert len(panels) == len(solution.problem.fields)
+    assert all({"mean", "data"} <= set(lines_of(panel)) for panel in panels)
+
+
 CHECKS = {
+    "sensors": check_sensors,
     "summary": check_summary, "fields": check_fields, "slices": check_slices, "residual": check_residual,
     "coefficients": check_coefficients, "trace": check_trace, "reliability": check_reliability, "graph": check_graph,
 }  # fmt: skip
@@ -321,7 +330,7 @@ def test_the_summary_checks_measurements_where_no_truth_is_known(solutions: dict
     pytest.importorskip("matplotlib")
     solution = measured()
     titles = [panel.get_title() for panel in ff.plot(solution).axes]
-    assert "3 of 3 bars meet the line" in titles
+    assert "3 of 3 data in their 90 % intervals" in titles
     found = check_of(solution, "u")
     assert found is not None and np.allclose(found.measured, [0.3, 0.4, 0.5])
     field = solution.predict(x=[0.25, 0.5, 0.75], t=[1.0, 1.05, 0.3], points=True)

@@ -15,7 +15,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeGuard
 
 from factorfield.errors import expected
 from factorfield.files.atomic import complete
@@ -50,10 +50,10 @@ class Records:
     def read(self, row: str, draw: int) -> Record | None:
         """The record of a draw; None if there is none, or none that can be read."""
         try:
-            record: Record = json.loads(self._path(row, draw).read_text())
-            return record if set(record) >= Record.__required_keys__ else None
-        except (OSError, ValueError):
+            record = json.loads(self._path(row, draw).read_text())
+        except (OSError, ValueError, RecursionError):
             return None
+        return record if _is_record(record) else None
 
     def write(self, row: str, draw: int, record: Record) -> None:
         path = self._path(row, draw)
@@ -63,6 +63,15 @@ class Records:
 
     def _path(self, row: str, draw: int) -> Path:
         return self.folder / row / f"{draw:04d}.json"
+
+
+def _is_record(found: object) -> TypeGuard[Record]:
+    """A folder may come from elsewhere: what is no record of a draw is drawn again."""
+    if not isinstance(found, dict) or set(found) != Record.__required_keys__:
+        return False
+    numbers = found["z"] if isinstance(found["z"], list) else [""]
+    texts = isinstance(found["status"], str) and isinstance(found["commit"], str)
+    return texts and all(isinstance(value, int | float) for value in (*numbers, found["seconds"]))
 
 
 @cache

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, TextIO, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO, runtime_checkable
 
 import typer
 
@@ -26,6 +26,7 @@ from factorfield.cli.output import Level, checked_level, print_json
 from factorfield.cli.pictures import plot_run, report_run
 from factorfield.cli.predict import predict
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
+from factorfield.cli.questions import next_places, rank
 from factorfield.cli.reproduce import reproduce
 from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded, shown_path, visible
 from factorfield.version import __version__
@@ -89,6 +90,9 @@ def solve(  # noqa: PLR0913
     model: ModelName = "",
     out: Annotated[Path | None, typer.Option(help="Write the solution (NetCDF, such as run.nc).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Asked of the numerical error, relative to the field (1e-5).")
+    ] = None,
     level: Level = 0.9,
     as_json: Json = False,
     allow_outside: AllowOutside = False,
@@ -112,11 +116,13 @@ def solve(  # noqa: PLR0913
         start = time.perf_counter()
         subject = asked(posed.problem, {"name": model} if model else posed.model)
         modelling = time.perf_counter() - start
-        name = method or posed.method or methods.default_method(subject)
         # a file's options belong to its own method
-        chosen, of_model = methods.configured(name, posed.options if method in ("", posed.method) else {})
+        options: dict[str, Any] = dict(posed.options if method in ("", posed.method) else {})
+        options |= {} if tolerance is None else {"tolerance": tolerance}
+        name = method or posed.method or None
+        methods.configured(name or methods.default_method(subject), options)
     begin = time.perf_counter()
-    solution = solving.solve(subject, method=chosen, progress=True, **of_model)
+    solution = solving.solve(subject, method=name, progress=True, **options)
     solution = replace(solution, advice=(*(Advice("problem", text) for text in told), *(solution.advice or ())))
     solved = time.perf_counter()
     field = solution.posterior.predict(solution.default_grid())
@@ -148,7 +154,7 @@ def _print_solution(document: "Summary", seconds: dict[str, float], written: dic
 # help lists commands in this order: from a first file to the paper
 COMMANDS: dict[str, Callable[..., None]] = {
     "new": new, "check": check, "solve": solve, "show": show, "predict": predict, "plot": plot_run,
-    "report": report_run,
+    "report": report_run, "rank": rank, "next": next_places,
     "list": list_problems, "compare": compare, "calibrate": calibrate, "reproduce": reproduce,
 }  # fmt: skip
 for name, command in COMMANDS.items():

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from factorfield.cli.output import print_table
-from factorfield.errors import expected
+from factorfield.errors import expected, shown_path
 
 
 def calibrate(
@@ -47,4 +47,4 @@ def calibrate(
     if target is not None:
         with complete(target) as part:
             part.write_text(page(found) if target.suffix == ".md" else table.csv())
-        typer.echo(f"written to {out}")
+        typer.echo(f"written to {shown_path(target)}")

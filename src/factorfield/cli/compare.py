@@ -9,7 +9,7 @@ import typer
 
 from factorfield.cli.output import number, print_json, print_table, share
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, posed_problem
-from factorfield.errors import ProblemError
+from factorfield.errors import ProblemError, shown_path, visible
 
 COMPARED = ("joint", "mean-field", "hmc", "vi", "sgd", "laplace")
 
@@ -55,17 +55,17 @@ def compare(
         plot_comparison(contenders, plot)
     if as_json:
         document = {"problem": problem, "weights": subject.size, "factors": subject.factors, "methods": rows}
-        print_json(document | {"written": {} if plot is None else {"picture": str(plot)}})
+        print_json(document | {"written": {} if plot is None else {"picture": shown_path(plot)}})
     else:
         _print_comparison(f"{problem}: {subject.size} weights, {subject.factors} factors", rows)
         if plot is not None:
-            typer.echo(f"picture written to {plot}")
+            typer.echo(f"picture written to {shown_path(plot)}")
     for contender in contenders:
         status = contender.solution.status
         if status != "converged":
             typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
     for name, why in refused.items():
-        typer.echo(f"note: {name}: refused: {why}", err=True)
+        typer.echo(visible(f"note: {name}: refused: {why}"), err=True)
     if refused or any(contender.solution.status == "diverged" for contender in contenders):
         raise typer.Exit(1)
 

@@ -10,7 +10,7 @@ import typer
 
 from factorfield.cli.output import print_table
 from factorfield.cli.problems import assignment
-from factorfield.errors import expected
+from factorfield.errors import expected, shown_path
 
 app = typer.Typer(no_args_is_help=True, help="PDEBench files: fetch, audit and generate.")
 
@@ -45,7 +45,7 @@ def fetch(
         return
     for name in names:
         with _counted(name) as report:
-            typer.echo(str(download(name, to, report)))
+            typer.echo(shown_path(download(name, to, report)))
 
 
 @app.command()
@@ -72,7 +72,7 @@ def audit(
     print_table(f"{file.name}: {result.equation}, {physics}", header, lines)
     if plot is not None:
         plot_audit(result, plot)
-        typer.echo(f"picture written to {plot}")
+        typer.echo(f"picture written to {shown_path(plot)}")
     if result.defects:
         typer.echo("defects: " + ", ".join(result.defects))
         raise typer.Exit(1)
@@ -100,4 +100,4 @@ def generate(
         physics[name] = float(value)
     with _counted(f"{rows} rows of {equation}") as report:
         target = write(equation, out, rows, physics, seed, report)
-    typer.echo(f"data written to {target}")
+    typer.echo(f"data written to {shown_path(target)}")

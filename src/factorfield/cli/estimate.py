@@ -70,7 +70,7 @@ def _of_large_block(
     """Of a model of one block whose matrices are large, by its plan; None of any other."""
     chosen: dict[str, Any] = {key: value for key, value in model.items() if key != "name"}
     name = method or ("joint" if chosen else methods.default_method(problem))
-    if name == "chain" or model.get("name") == "paper":
+    if name in ("chain", "tree") or model.get("name") == "paper":
         return None
     if not chosen:
         chosen = methods.configured(name, options)[1]

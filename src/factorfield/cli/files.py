@@ -1,6 +1,7 @@
 """`factorfield new`, `check` and `show`: files that describe problems, and files that hold solutions."""
 
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -91,6 +92,8 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
 ) -> None:
     """Write a commented problem file into the current folder."""
+    from factorfield.files.atomic import complete
+
     known = templates()
     if list_:
         for stem, path in known.items():
@@ -103,10 +106,11 @@ def new(
         )
     sources = sorted(known[name].parent.glob(f"{name}.*"))
     for source in sources:
-        if Path(source.name).exists() and not force:
+        if os.path.lexists(source.name) and not force:
             raise expected(f"no file {source.name} here", "one", "--force, or another folder")
     for source in sources:
-        Path(source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        with complete(Path(source.name)) as part:  # in place of a link, never through it
+            part.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
         typer.echo(f"{source.name} written")
 
 

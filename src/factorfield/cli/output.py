@@ -14,7 +14,18 @@ from factorfield.errors import expected, visible
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Level = Annotated[float, typer.Option("--level", help="Probability that an interval holds what it is about.")]
 DURATIONS = ((30.0, "seconds"), (1800.0, "minutes"), (86400.0, "hours"))
-WORDS = ("method", "status", "cell", "row", "feature", "judged by", "verdict")  # columns of words, not numbers
+WORDS = (
+    "method",
+    "name",
+    "evidence",
+    "coefficients",
+    "status",
+    "cell",
+    "row",
+    "feature",
+    "judged by",
+    "verdict",
+)  # columns of words, not numbers
 
 
 def number(value: float) -> str:
@@ -80,7 +91,9 @@ def print_json(document: Mapping[str, object]) -> None:
     """The one document on stdout; what is no number is null, as JSON knows neither NaN nor infinity."""
     import json
 
-    typer.echo(json.dumps(plain(document), ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(plain(document), ensure_ascii=False, indent=2, allow_nan=False)
+    # what no terminal may show, and what is no text, as JSON spells it: the same document
+    typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def plain(value: object) -> Json:

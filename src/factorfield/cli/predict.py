@@ -1,6 +1,7 @@
 """`factorfield predict`: numbers of a stored solution at any places, as CSV."""
 
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ import typer
 
 from factorfield.cli.files import Run
 from factorfield.cli.output import Level, checked_level
-from factorfield.errors import expected
+from factorfield.errors import expected, shown_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +58,7 @@ def predict(  # noqa: PLR0913
         return
     with complete(csv) as part:
         table.to_csv(part, index=False, float_format="%.8g", lineterminator="\n")
-    typer.echo(f"{len(table)} rows written to {csv}")
+    typer.echo(f"{len(table)} rows written to {shown_path(csv)}")
 
 
 def rows(found: "xr.Dataset") -> "pd.DataFrame":
@@ -75,17 +76,24 @@ def _places(grid: list[str], at: Path | None, domain: "Domain") -> "dict[str, ND
         raise expected("either --grid or --at", "both" if grid else "neither", f"{EXAMPLE}, or --at points.csv")
     if at is not None:
         there = column_names(at)
-        return read_columns(at, [name for name in domain.names if name in there] or list(domain.names), {})
-    axes = dict(_axis(text) for text in grid)
-    count = 1
-    for x in axes.values():
-        count *= len(x)
-    if count > MOST_PLACES:
-        raise expected(f"at most {MOST_PLACES} places", str(count), "fewer along some axis")
+        points = read_columns(at, [name for name in domain.names if name in there] or list(domain.names), {})
+        _check_count(len(next(iter(points.values()))), "a part of them")
+        return points
+    axes = {}
+    for name, x in map(axis_places, grid):
+        if name in axes:
+            raise expected(f"places along {name} once", "twice", EXAMPLE)
+        axes[name] = x
+    _check_count(math.prod(len(x) for x in axes.values()), "fewer along some axis")
     return axes
 
 
-def _axis(text: str) -> "tuple[str, NDArray[np.float64]]":
+def _check_count(count: int, attempt: str) -> None:
+    if count > MOST_PLACES:
+        raise expected(f"at most {MOST_PLACES} places", str(count), attempt)
+
+
+def axis_places(text: str) -> "tuple[str, NDArray[np.float64]]":
     import numpy as np
 
     name, sign, value = text.partition("=")
@@ -95,7 +103,7 @@ def _axis(text: str) -> "tuple[str, NDArray[np.float64]]":
             raise ValueError
         if len(parts) == 3:
             lower, upper, count = float(parts[0]), float(parts[1]), int(parts[2])
-            if not 1 <= count <= MOST_PLACES:
+            if not (1 <= count <= MOST_PLACES and math.isfinite(upper - lower)):
                 raise ValueError
             return name, np.linspace(lower, upper, count)
         return name, np.array([float(part) for part in value.split(",")])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from factorfield.errors import expected, needed
+from factorfield.errors import expected, needed, shown_path, visible
 
 if TYPE_CHECKING:
     from factorfield.paper.plan import Run, Scope
@@ -134,10 +134,11 @@ def _write(wanted: list[str], records: "Records", outcome: "Outcome", out: Path)
     command = shlex.join(["factorfield", *sys.argv[1:]])
     (out / "report.html").write_text(page(command, records, tables, pictures, claims, notes))
     typer.echo(f"{outcome.finished} runs made, {outcome.skipped} were there, {len(outcome.failed)} failed; "
-               f"report in {out / 'report.html'}")  # fmt: skip
+               f"report in {shown_path(out / 'report.html')}")  # fmt: skip
     if outcome.set_aside:
-        typer.echo(f"note: {outcome.set_aside} unreadable records set aside in {out / 'aside'} and run again", err=True)
+        aside = shown_path(out / "aside")
+        typer.echo(f"note: {outcome.set_aside} unreadable records set aside in {aside} and run again", err=True)
     for key, reason in outcome.failed.items():
-        typer.echo(f"note: {key} failed: {reason}; --retry runs it again", err=True)
+        typer.echo(visible(f"note: {key} failed: {reason}; --retry runs it again"), err=True)
     if outcome.failed:
         raise typer.Exit(1)

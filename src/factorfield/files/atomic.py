@@ -33,7 +33,7 @@ def part_of(target: Path) -> Path:
 
     matplotlib and others choose the format by the suffix, so it stays at the end.
     """
-    stem = target.stem.encode()[:100].decode(errors="ignore")  # names have at most 255 bytes
+    stem = _stem(target)
     name = f".{stem}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.part{target.suffix}"
     path = target.with_name(name)
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less what the umask takes away
@@ -42,13 +42,18 @@ def part_of(target: Path) -> Path:
 
 def clean(target: Path) -> None:
     """Remove what killed processes of this machine left of this file."""
-    stem = target.stem.encode()[:100].decode(errors="ignore")
+    stem = _stem(target)
     pattern = f".{glob.escape(stem)}.{glob.escape(_machine())}-*.part{glob.escape(target.suffix)}"
     for path in target.parent.glob(pattern):
         process = re.search(r"-(\d+)-[0-9a-f]{8}\.part", path.name)
         if process and not _is_alive(int(process[1])):
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+def _stem(target: Path) -> str:
+    """Its beginning: names have at most 255 bytes. Bytes that are no text stay as they are."""
+    return target.stem.encode(errors="surrogateescape")[:100].decode(errors="ignore")
 
 
 def _machine() -> str:
@@ -58,7 +63,7 @@ def _machine() -> str:
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # nobody, or a number that no process has
         return False
     except OSError:  # another user's
         return True

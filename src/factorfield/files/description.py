@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.problem.coefficients import Table
+from factorfield.problem.conditions import Place
 from factorfield.problem.domain import Domain, Interval, Periodic
 from factorfield.problem.noise import noise_from_spec, noise_spec
+from factorfield.problem.polygon import Corner
 from factorfield.problem.problem import Boundary, Condition, Equation, Initial, Observations, Problem, Unknown
+from factorfield.problem.region import Region
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +29,8 @@ class EquationSpec(TypedDict):
 
 class FaceSpec(EquationSpec):
     kind: Literal["initial", "boundary"]
-    at: NotRequired[dict[str, float | tuple[float, float]]]
+    at: NotRequired[Place]
+    inside: NotRequired[bool]  # old files lack it, and could have meant it
     length: NotRequired[float | dict[str, float] | None]  # old files lack it
 
 
@@ -63,6 +67,15 @@ class ProblemSpec(TypedDict):
     parameters: dict[str, float | UnknownSpec | TableSpec]
     conditions: list[FaceSpec | ObservationsSpec]
     units: NotRequired[Mapping[str, str]]
+    region: NotRequired[RegionSpec]
+
+
+@final
+class RegionSpec(TypedDict, total=False):
+    """A text, or rings of corners, the outline first."""
+
+    inside: str
+    rings: Sequence[Sequence[Corner]]
 
 
 def problem_spec(problem: Problem) -> tuple[ProblemSpec, dict[str, Array]]:
@@ -94,7 +107,18 @@ def problem_spec(problem: Problem) -> tuple[ProblemSpec, dict[str, Array]]:
         "conditions": conditions,
         "units": problem.units,
     }
+    if problem.region is not None:
+        outline = problem.region.outline
+        spec["region"] = {"inside": problem.region.text} if outline is None else {"rings": outline.rings}
     return spec, columns
+
+
+def _region_from_spec(spec: RegionSpec | None) -> Region | None:
+    if spec is None:
+        return None
+    if "rings" in spec:
+        return Region.polygon(spec["rings"][0], spec["rings"][1:])
+    return Region(spec["inside"])
 
 
 def _face_spec(condition: Initial | Boundary) -> FaceSpec:
@@ -102,8 +126,14 @@ def _face_spec(condition: Initial | Boundary) -> FaceSpec:
     spec: FaceSpec = {"kind": "initial", "text": condition.text, "sigma": condition.sigma, "length": length}
     if isinstance(condition, Initial):
         return spec
-    at = {name: np.asarray(value, float).tolist() for name, value in condition.at.items()}
-    return {**spec, "kind": "boundary", "at": at}
+    return {**spec, "kind": "boundary", "at": _plain_place(condition.at), "inside": condition.inside}
+
+
+def _plain_place(at: Place) -> Place:
+    """As JSON takes it."""
+    if isinstance(at, Mapping):
+        return {name: np.asarray(value, float).tolist() for name, value in at.items()}
+    return at if at is None or isinstance(at, str) else np.asarray(at, int).tolist()
 
 
 def _parameter_spec(
@@ -147,9 +177,10 @@ def problem_from_spec(
         elif entry["kind"] == "initial":
             conditions.append(Initial(entry["text"], entry["sigma"], entry.get("length")))
         else:
-            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length")))
+            inside = entry.get("inside", True)
+            conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length"), inside))
     equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
     return Problem(
         equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"],
-        units=spec.get("units"),
+        units=spec.get("units"), region=_region_from_spec(spec.get("region")),
     )  # fmt: skip

@@ -98,6 +98,7 @@ def provenance(problem: Problem, settings: Mapping[str, object], versions: Mappi
         "history": f"{now}: solved with {solved_by} by {method}, written by factorfield {__version__}",
         "equations": "\n".join(f"{e.text}{_sigma_text(e)}" for e in problem.equations),
         "conditions": "\n".join(_condition_text(condition, problem) for condition in problem.conditions) or "none",
+        **({} if problem.region is None else {"region": repr(problem.region)}),
         "constants": "\n".join(f"{n} = {_value(value)}" for n, value in problem.constants.items()) or "none",
         "prior": "\n".join(_prior(n, u) for n, u in {**problem.unknowns, **problem.functions}.items()) or "none",
         "method": method,
@@ -118,7 +119,7 @@ def _condition_text(condition: Condition, problem: Problem) -> str:
         return f"{max(np.size(values) for values in condition.columns.values())} observations of {what}{sigma}"
     if isinstance(condition, Initial):
         return f"initially {condition.text}{sigma}"
-    return f"{condition.text} at {', '.join(f'{axis} = {value}' for axis, value in condition.at.items())}{sigma}"
+    return f"{condition.text} {f'at {condition.where}' if condition.where else 'all around'}{sigma}"
 
 
 def _prior(name: str, unknown: Unknown) -> str:

@@ -24,20 +24,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest, shortened
 from factorfield.files import schema as schemas
+from factorfield.files.outline_file import region_from_file
 from factorfield.files.toml_lines import line_of
 from factorfield.problem.coefficients import Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
 from factorfield.problem.domain import Axis, Domain, Interval, Periodic
 from factorfield.problem.noise import StudentT
 from factorfield.problem.parsing import names_in, parse_sides
-from factorfield.problem.problem import Problem, checked_parameters
+from factorfield.problem.problem import MOST_EQUATIONS, MOST_PARAMETERS, Problem, check_number, checked_parameters
+from factorfield.problem.region import Region
 from factorfield.problem.relation import find_fields
+from factorfield.problem.shape import Shape
 
 LARGEST_FILE = 1 << 20  # bytes of text; more numbers belong into a data file
 # a key of a thousand parts is a table in a table in a table, and the standard library's reader takes for ever
 LONG_KEY = re.compile(r"""(?<![\w-])(?:(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+){20}""", re.ASCII)
 ORIGIN = "origin"  # of timestamps: the one key whose value may be a date
 OPTIONS = ("file", "sigma", "of", "noise", "average", "value")  # of observations, besides axes and fields
+BLOCKS = ("initial", "boundary", "observations")
+FACE_WORDS = r"a face|one of the axes| in \[|one place along|the two places"  # of errors about where a wall is
 Array = NDArray[np.float64]
 Parameters = dict[str, float | Unknown | Table]
 
@@ -146,6 +151,8 @@ class _Reader:
             raise self.with_line(fault.error, (*path, *fault.path)) from None
 
     def with_line(self, problem: ProblemError, path: schemas.Path) -> ProblemError:
+        if len(path) == 2 and path[0] in BLOCKS and isinstance(path[1], int):
+            path = (*path, *_key_about(str(problem), self.document[path[0]][path[1]]))
         return ProblemError(f"{self.source.name}, line {line_of(self.text, path)}: {problem}")
 
     def read(self) -> ProblemFile:
@@ -155,8 +162,9 @@ class _Reader:
         equations = self._equations()
         domain = self._domain()
         parameters = self._parameters(domain)
+        region = self._region(domain, parameters)
         conditions = self._conditions(domain, parameters, equations)
-        problem = self._problem(equations, domain, parameters, conditions, name)
+        problem = self._problem(equations, domain, parameters, conditions, {"name": name, "region": region})
         method = dict(self.document.get("method", {}))
         chosen = method.pop("name", None)
         if chosen in ("chain", "tree") and "model" in self.document:
@@ -180,6 +188,8 @@ class _Reader:
         entry = self.document["equation"]
         several = isinstance(entry, list)
         equations = []
+        with self.at("equation"):
+            check_number("equations", len(entry) if several else 1, MOST_EQUATIONS)
         for index, item in enumerate(entry if several else [entry]):
             text, sigma = (item, None) if isinstance(item, str) else (item["text"], item.get("sigma"))
             with self.at("equation", *([index] if several else [])):
@@ -199,14 +209,37 @@ class _Reader:
         with self.at("domain"):
             return Domain(axes)
 
+    def _region(self, domain: Domain, parameters: Parameters) -> Region | None:
+        entry = self.document.get("region")
+        if entry is None:
+            return None
+        with self.at("region"):
+            if sum(key in entry for key in ("inside", "polygon", "file")) != 1:
+                received = ", ".join(entry) or "nothing"
+                raise expected("one of inside, polygon and file in [region]", received, 'inside = "x**2 + y**2 < 1"')
+            if "holes" in entry and "polygon" not in entry:
+                raise expected("holes beside polygon", ", ".join(entry), 'inside = "... and not ..."')
+        with self.at("region", next(key for key in entry if key != "holes")):
+            if "inside" in entry:
+                region = Region(entry["inside"])
+            elif "polygon" in entry:
+                region = Region.polygon(entry["polygon"], entry.get("holes", ()))
+            else:
+                region = region_from_file(self._input(entry["file"]), domain.space)
+            Shape.of(region, domain, parameters)
+        return region
+
     # -- coefficients
 
     def _parameters(self, domain: Domain) -> Parameters:
         found: Parameters = {}
-        for name, entry in self.document.get("parameters", {}).items():
+        entries = self.document.get("parameters", {})
+        with self.at("parameters"):
+            check_number("parameters", len(entries), MOST_PARAMETERS)
+        for name, entry in entries.items():
             with self.at("parameters", name):
                 found[name] = self._parameter(entry)
-                checked_parameters(found, domain)
+                checked_parameters({name: found[name]}, domain)
         return found
 
     def _parameter(self, entry: float | Mapping[str, Any]) -> float | Unknown | Table:
@@ -302,10 +335,11 @@ class _Reader:
 
     def _problem(
         self, equations: list[Equation], domain: Domain, parameters: Parameters,
-        conditions: list[tuple[schemas.Path, Condition]], name: str,
+        conditions: list[tuple[schemas.Path, Condition]], more: Mapping[str, Any],
     ) -> Problem:  # fmt: skip
-        def build(count: int, units: Mapping[str, str]) -> Problem:
-            return Problem(equations, domain, parameters, [c for _, c in conditions[:count]], name=name, units=units)
+        def build(count: int, units: Mapping[str, str], several: int = len(equations)) -> Problem:
+            known = [c for _, c in conditions[:count]]
+            return Problem(equations[:several], domain, parameters, known, units=units, **more)
 
         units = self.document.get("units", {})
         try:
@@ -316,7 +350,12 @@ class _Reader:
             def fails(count: int, units: Mapping[str, str]) -> bool:
                 return _fails(lambda: build(count, units), said)
 
-            raise self.with_line(problem, _faulty_piece(fails, [path for path, _ in conditions], units)) from None
+            where = _faulty_piece(fails, [path for path, _ in conditions], units)
+            if where == ("equation",) and isinstance(self.document["equation"], list):
+                counts = range(1, len(equations))
+                first = next((n for n in counts if _fails(lambda n=n: build(0, {}, n), said)), len(equations))  # type: ignore[misc]
+                where = ("equation", first - 1)
+            raise self.with_line(problem, where) from None
 
 
 def _fails(build: Callable[[], Problem], message: str) -> bool:
@@ -339,6 +378,19 @@ def _faulty_piece(
         first = bisect.bisect_left(range(1, len(conditions) + 1), True, key=lambda count: fails(count, {}))
         return conditions[min(first, len(conditions) - 1)]
     return next((("units", key) for key, unit in units.items() if fails(0, {key: unit})), ("equation",))
+
+
+def _key_about(said: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The key of a block that an error in it is about, by the words of the error; nothing where they do not say."""
+    what = said.partition(", received")[0]
+    words = {"average": "average", "length": "length=", "noise": "noise", "sigma": "sigma", "at": FACE_WORDS}
+    found = next((key for key, word in words.items() if key in entry and re.search(word, what)), None)
+    own = [key for key in entry if key not in (*OPTIONS, *words, "text") or key == "value"]
+    found = found or next((key for key in own if re.search(rf"(?:expected|for|along|of) {key}\b", what)), None)
+    if "sensor" in what:
+        found = found or next((key for key in own if isinstance(entry[key], dict) and _places(entry[key])), None)
+    found = found or next((key for key in ("file", "text") if key in entry), None)
+    return () if found is None else (found,)
 
 
 def _with_plain_dates(value: Any) -> Any:
@@ -370,4 +422,4 @@ def _grid_from_points(columns: dict[str, Array]) -> Table:
         raise expected(
             f"one row for every point of a grid of {' x '.join(map(str, shape))}", f"{len(value)} rows", "a full grid"
         )
-    return Table(value=value[order].reshape(shape), **axes)
+    return _grid({"value": value[order].reshape(shape), **axes})

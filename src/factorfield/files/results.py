@@ -28,7 +28,7 @@ from factorfield.files.seal import check_seal, seal
 from factorfield.files.stored_arrays import StoredArrays, check_fields, checked_representation
 from factorfield.posterior.base import Posterior
 from factorfield.posterior.reading import posterior_from_arrays, stored_arrays
-from factorfield.problem.hdf5 import is_variable, opened
+from factorfield.problem.hdf5 import is_variable, netcdf, opened
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ LARGEST_RATIO = 256  # bytes that a file may ask for, over its size: arrays of z
 COMPRESSED = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless
 DENSE = 0.75  # share of numbers that are not zero above which compression costs time and saves nothing
 RESULT_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5")
+MOST_LEVELS = 30  # of JSON in JSON
 OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 
 
@@ -219,6 +220,7 @@ def _told(stored: h5py.File) -> dict[str, Any]:
             text = stored.attrs[key]
             told[key] = text if key in ("status", "status_help") else json.loads(text)
     try:
+        _check_nesting(told, MOST_LEVELS)
         schemas.check(told, schema)
         json.dumps(told, ensure_ascii=False).encode()
     except schemas.Misfit as fault:
@@ -226,6 +228,14 @@ def _told(stored: h5py.File) -> dict[str, Any]:
     except UnicodeEncodeError:  # HDF5 hands bytes on that are no text, and JSON can spell them
         raise expected("a file whose descriptions are text in UTF-8", "other bytes", "saving it again") from None
     return told
+
+
+def _check_nesting(value: object, levels: int) -> None:
+    """Lists in lists in lists, which what shows them would follow to the end of Python's stack."""
+    if levels == 0:
+        raise expected(f"descriptions in at most {MOST_LEVELS} levels", "more", "saving it again")
+    for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_nesting(entry, levels - 1)
 
 
 def _advice(told: Mapping[str, Any]) -> tuple[Advice, ...] | None:
@@ -239,15 +249,10 @@ def _field(
     file: BinaryIO, datasets: Mapping[str, h5py.Dataset], name: str, arrays: StoredArrays
 ) -> xr.DataArray | None:
     """A field at the top of the file with its coordinates; None if there is none."""
-    import xarray as xr
-
     if name not in datasets:
         return None
-    others = [key for key in datasets if "/" not in key and key != name and len(key) > 1 and key != "field"]
+    wanted = [key for key in datasets if key in (name, "field") or len(key) == 1]  # axes are letters
     kept = {key: item for key, item in datasets.items() if key == name or (len(key) == 1 and is_variable(item))}
     arrays.take(kept)
-    # units are for readers: a time axis in "days" stays the numbers that were solved with
-    with xr.open_dataset(
-        file, engine="h5netcdf", decode_times=False, drop_variables=others, phony_dims="access"
-    ) as lazy:
+    with netcdf(file, wanted, datasets) as lazy:
         return lazy[name].load()

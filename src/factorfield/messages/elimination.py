@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Component = tuple[Indices, Indices, Array, Array]  # positions in inner weights and state, rows over both, targets
 INTERIOR_FELT = 1e-9  # nats: factors that tell less of the noise inside a window leave it as it is
+DEPENDENT = 1e-10  # of the largest singular value: conditions that say the same twice
 NEGLIGIBLE_PRIOR = 1e6  # factors that say this many times more than the prior leave it nothing to say
 
 
@@ -124,6 +125,23 @@ def segment(rows: Array, target: Array, inner: Indices, state: Indices, prior_st
         for v, s, chosen in components(rows, end, inner, state)
     )
     return assembled(parts, outer, inner, state, prior_std, end)
+
+
+def met(conditions: Array, equations: Array, inner: Indices) -> tuple[Array, Array]:
+    """Factors (rows, target last) of which there are more than inner weights to meet them: what says how these follow,
+    as many as there are of them, and what the conditions say about the state alone.
+
+    Conditions are met first and equations then in least squares. What is left of the equations is what the features
+    cannot follow, and nothing that is known about the state.
+    """
+    left, size, _ = linalg.svd(conditions[:, inner], full_matrices=False)
+    left = left[:, size > DEPENDENT * size.max(initial=0.0)]
+    kept = left.T @ conditions
+    about_state = conditions - left @ kept
+    about_state[:, inner] = 0.0
+    free = linalg.qr(kept[:, inner].T)[0][:, len(kept) :]
+    seen = linalg.qr(equations[:, inner] @ free, mode="economic")[0]
+    return np.vstack([kept, seen.T @ equations]), triangle(about_state)
 
 
 def assembled(
@@ -253,16 +271,49 @@ def smoothed(belief: Belief, link: Segment, future: Message) -> Belief:
 
     `belief` is the filtered one at the start, `future` what later windows say about the end's state.
     """
+    return smoothed_with_end(belief, link, future)[0]
+
+
+def smoothed_with_end(belief: Belief, link: Segment, future: Message) -> tuple[Belief, Array]:
+    """The smoothed belief, and a root of the end's state in the same noises: products with it are covariances."""
     width = len(belief.mean)
     start = np.zeros((width + len(link.offset), 2 * width))
     start[:width, :width] = belief.root
     start[width:, :width] = link.slope @ belief.root
     start[width:, width:] = link.end_noise
     mean = np.concatenate([belief.mean, link.offset + link.slope @ belief.mean])
+    end = _both(belief, link)
     if not len(future.rows):
-        return Belief(mean, start)
-    end = Belief(
-        link.transition @ belief.mean + link.shift, np.column_stack([link.transition @ belief.root, link.noise_root])
-    )
+        return Belief(mean, start), end.root
     standard = end.standard(future)
-    return Belief(mean + start @ standard.mean, start @ standard.root)
+    return Belief(mean + start @ standard.mean, start @ standard.root), end.root @ standard.root
+
+
+def smoothed_mean(belief: Belief, link: Segment, future: Message) -> Array:
+    """The mean of (s, v) given everything, without the far dearer root."""
+    state, eta, width = belief.mean, np.zeros(len(belief.mean)), len(belief.mean)
+    if len(future.rows):
+        moved = _both(belief, link).standard(future).mean
+        state, eta = state + belief.root @ moved[:width], moved[width:]
+    return np.concatenate([state, link.offset + link.slope @ state + link.end_noise @ eta])
+
+
+def _both(belief: Belief, link: Segment) -> Belief:
+    """About the end's state, in the coordinates of the belief at the start and of the window's noise."""
+    root = np.column_stack([link.transition @ belief.root, link.noise_root])
+    return Belief(link.transition @ belief.mean + link.shift, root)
+
+
+def following(link: Segment, future: Message) -> tuple[Array, Array]:
+    """Given all that is known, what moves with the state s at a window's start: (s, v), and the end's state.
+
+    What later windows say ties the noise eta to s: eta = -U^-1 V s + ..., from a QR of [rows G, rows F; I, 0].
+    """
+    width = len(link.transition)
+    if not len(future.rows):
+        return np.vstack([np.eye(width), link.slope]), link.transition
+    told = np.column_stack([future.rows @ link.noise_root, future.rows @ link.transition])
+    upper = triangle(np.vstack([told, np.eye(width, 2 * width)]))[:width]
+    noise = -linalg.solve_triangular(upper[:, :width], upper[:, width:], check_finite=False)
+    weights = np.vstack([np.eye(width), link.slope + link.end_noise @ noise])
+    return weights, link.transition + link.noise_root @ noise

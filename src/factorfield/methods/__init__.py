@@ -74,11 +74,11 @@ def names() -> list[str]:
 
 
 def default_method(item: Problem | Model) -> str:
-    """What suits a problem: boxes in three axes of space, else windows where there is time, else one block unless its
-    sources need more modes than that may have; what suits a model: the method that takes it."""
+    """What suits a problem: boxes in regions and in three axes of space, else windows where there is time, else one
+    block unless its sources need more modes than that may have; what suits a model: the method that takes it."""
     if isinstance(item, Model):
         return next((method for kind, (_, method) in KINDS.items() if isinstance(item, kind)), "joint")
-    if len(item.domain.space) > 2:
+    if len(item.domain.space) > 2 or item.shape is not None:
         return "tree"
     if TIME in item.domain:
         return "chain"

@@ -36,7 +36,7 @@ def missing_conditions(problem: Problem) -> list[str]:
     """Per field and axis, the conditions at its ends where they are fewer than its order there."""
     found = []
     for name in problem.fields:
-        for axis in problem.domain.names:
+        for axis in problem.domain.names if problem.shape is None else ():
             order = max(
                 dict(jet.orders).get(axis, 0)
                 for s in problem.statements if s.kind == "equation"

@@ -122,16 +122,17 @@ def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
     Far from it a step has to gain. Near it the differences and their curvature stay, and the search ends where the
     gradient vanishes: the maximum of the density smoothed over half a posterior sd.
     """
-    steps, near = np.full(len(place), FIRST_STEP), False
+    moves, near = FIRST_STEP * np.eye(len(place)), False
     curvature = np.eye(len(place))
     for _ in range(MOST_STEPS):
-        gradient, own = _slopes(density, place, steps)
+        gradient, own = _slopes(density, place, moves)
         if not near:
-            curvature = _concave(own, density, place, steps)
+            curvature = _concave(own, density, place, moves)
         wanted: Array = np.asarray(np.linalg.solve(curvature, gradient), float)
         length = math.sqrt(float(wanted @ curvature @ wanted))
-        suited = np.maximum(STEP * np.sqrt(np.diag(np.linalg.inv(curvature))), SMALLEST_STEP)
-        fits = bool(np.all(steps < 3.0 * suited) and np.all(steps > suited / 3.0))
+        suited = _suited(curvature)
+        sizes = np.sqrt(np.einsum("ji,jk,ki->i", moves, curvature, moves)) / STEP
+        fits = bool(np.all(sizes < 3.0) and np.all(sizes > 1.0 / 3.0))
         if length < ARRIVED and fits:  # the curvature of this place, whatever way led here
             _, own = _slopes(density, place, suited)
             return place, _concave(own, density, place, suited), True
@@ -140,34 +141,44 @@ def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
         if moved is None and fits:
             return place, curvature, False
         place = place if moved is None else moved
-        steps = steps if near else suited
+        moves = moves if near else suited
     return place, curvature, False
 
 
-def _slopes(density: _Counted, place: Array, steps: Array) -> tuple[Array, Array]:
-    """By differences along each coordinate: the gradient, and minus the second derivatives."""
+def _suited(curvature: Array) -> Array:
+    """Moves for differences, as columns: half a posterior sd along each principal direction, so that numbers of which
+    the data know a combination alone are moved together."""
+    values, vectors = linalg.eigh(curvature)
+    return np.asarray(vectors * np.maximum(STEP / np.sqrt(values), SMALLEST_STEP), float)
+
+
+def _slopes(density: _Counted, place: Array, moves: Array) -> tuple[Array, Array]:
+    """By differences along each move: the gradient, and minus the second derivatives by the moves."""
     here, count = density(place), len(place)
-    gradient, curvature = np.zeros(count), np.ones(count)
-    for i, move in enumerate(np.diag(steps)):
+    by_move, curvature = np.zeros(count), np.ones(count)
+    for i, move in enumerate(moves.T):
         ahead, behind = density(place + move), density(place - move)
+        length = float(np.linalg.norm(move))
         if math.isinf(ahead) or math.isinf(behind):  # an edge of where the density exists
-            gradient[i] = 0.0 if ahead == behind else math.copysign(1.0, ahead - behind)
+            by_move[i] = 0.0 if ahead == behind else math.copysign(length, ahead - behind)
+            curvature[i] = length**2
         else:
-            gradient[i] = (ahead - behind) / (2.0 * steps[i])
-            curvature[i] = -(ahead - 2.0 * here + behind) / steps[i] ** 2
-    return gradient, curvature
+            by_move[i] = 0.5 * (ahead - behind)
+            curvature[i] = -(ahead - 2.0 * here + behind)
+    return np.asarray(np.linalg.solve(moves.T, by_move), float), curvature
 
 
-def _concave(own: Array, density: _Counted, place: Array, steps: Array) -> Array:
+def _concave(own: Array, density: _Counted, place: Array, moves: Array) -> Array:
     """Minus the Hessian, mixed derivatives by differences too, raised where the density is not concave."""
-    hessian, moves = np.diag(own), np.diag(steps)
+    hessian = np.diag(own)
     for i, j in combinations(range(len(place)), 2):
         signs = ((1.0, 1.0), (-1.0, -1.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (0.0, 0.0))
-        values = np.array([density(place + a * moves[i] + b * moves[j]) for a, b in signs])
+        values = np.array([density(place + a * moves[:, i] + b * moves[:, j]) for a, b in signs])
         if np.all(np.isfinite(values)):
             mixed = float(values @ [1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 2.0])
-            hessian[i, j] = hessian[j, i] = -mixed / (2.0 * steps[i] * steps[j])
-    values, vectors = linalg.eigh(hessian)
+            hessian[i, j] = hessian[j, i] = -0.5 * mixed
+    back = np.linalg.inv(moves)
+    values, vectors = linalg.eigh(back.T @ hessian @ back)
     return np.asarray((vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T, float)
 
 

@@ -6,6 +6,9 @@ count to the next, which kinks and layers that are not resolved yet do, the erro
 share; errors of smooth fields fall faster, and the estimate is on the safe side. It is no bound but a Gaussian: d gives
 its shape, so that every functional of the field, derivatives too, has the share of it that it had in d; and beside d
 stands its derivative along the axis, which is large where d passes through zero.
+
+Where data are noisy and leave modes open, solutions with more and fewer of them differ by what nobody knows. The belief
+says so already: only what a weight is off by beyond its own standard deviation is an error of the representation.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ Array = NDArray[np.float64]
 FEWER = 2.0 / 3.0  # of the modes, in the solution that a model's own is compared with
 SLOWEST = 0.5  # what is left of an error from one count of modes to the next, at most: beyond, nothing converges
 FASTEST = 1e-3  # and at least: a lucky coincidence is no proof
+GEOMETRIC = 2.0  # times what geometric convergence leaves, to be safe
 ROUNDING = 1e-13  # of the field: no error is smaller
 
 
@@ -61,11 +65,23 @@ def transferred(to: Representation, of: Representation, weights: Array, others: 
 
 
 def share_left(change: float, before: float | None) -> float:
-    """Of a difference between two solutions, the part that the finer one is off by; `before` is the difference between
-    the coarser one and a third, coarser still, if there is one."""
+    """Of a difference between two solutions, the part that the finer one is off by, to be on the safe side; `before` is
+    the difference between the coarser one and a third, coarser still, if there is one."""
     rate = SLOWEST if before is None else change / before if before > 0.0 else FASTEST
     left = float(np.clip(rate, FASTEST, SLOWEST))
     return left / (1.0 - left)
+
+
+def likely_part(share: float) -> float:
+    """Of that share, the part that is likely where modes were fewer: with K/1.5^2, K/1.5 and K of them, errors that
+    fall geometrically fall by r and then by r^1.5."""
+    left = share / (1.0 + share)
+    return min(1.0, GEOMETRIC * left**0.5)
+
+
+def beyond(change: Array, std: Array) -> Array:
+    """The part of differences between solutions that is larger than what the belief about the weights allows."""
+    return np.asarray(np.sign(change) * np.maximum(np.abs(change) - std, 0.0), float)
 
 
 def beside(representation: Representation, axis: str, change: Array, fields: Sequence[str]) -> Array:

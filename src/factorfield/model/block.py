@@ -27,7 +27,7 @@ from factorfield.model.choices import (
 from factorfield.model.face_errors import beside_errors, error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
-from factorfield.model.model import BlockModel, Model, check_memory
+from factorfield.model.model import BlockModel, Model, check_memory, check_no_region
 from factorfield.model.representation import Representation, field_form, substitute
 from factorfield.model.sizes import sizes_of
 from factorfield.problem.domain import TIME, Interval, Points
@@ -139,6 +139,7 @@ def block_plan(
     readout: Sequence[float] = (1.0,),
 ) -> Plan:
     """What `block_model` would make of the same arguments."""
+    check_no_region(problem, "features over the whole domain")
     given = checked_counts(modes, problem, "modes")
     chosen, advice = block_modes(problem, given)
     intervals = {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)}

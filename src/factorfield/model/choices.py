@@ -14,6 +14,10 @@ can hold. So their defaults differ, and are given here in units of what they qua
     | wall (boundary)      | 1e-4 of its size                   | 1e-9 of its size: it holds                   |
     | measurement          | estimated from eight values on, else 1e-2 of the field, in both              |
 
+Where a model can follow, these are 1e-5 times as large (`HOLDS`): in one block without time and without unknown
+functions, in windows where nothing but the start informs. Then what an answer is off by is numerical error, which is
+estimated and part of the std.
+
 The size of a field is that of its variation about its offset (`field_offsets`), told by conditions or by a first solve
 (sizes.py); that of a term is its largest anywhere in the domain, sources included. A sigma that was given stays; on
 the face of a start or a wall it is the size of a smooth error (face_errors.py), with which the condition then holds to
@@ -48,6 +52,7 @@ from factorfield.model.spectrum import (
 )
 from factorfield.problem.domain import TIME, Interval, Periodic, Points
 from factorfield.problem.noise import LogNormal
+from factorfield.problem.places import places_of
 from factorfield.problem.problem import Problem
 from factorfield.problem.reference import reference_state
 from factorfield.problem.relation import Relation, evaluate_coefficient
@@ -238,11 +243,8 @@ def _share(statement: Statement) -> float:
 
 
 def _where(problem: Problem, statement: Statement) -> Points:
-    if statement.points is not None:
-        return statement.points
-    face = statement.face or {}
-    axes = {n: [face[n]] if n in face else problem.domain[n].cells(64) for n in problem.domain.names}
-    return problem.domain.tensor(axes)
+    along = {name: axis.cells(64) for name, axis in problem.domain.items()}
+    return places_of(statement, problem.domain, problem.shape, along)
 
 
 def _response(problem: Problem, statement: Statement) -> float:
@@ -353,30 +355,33 @@ def _face_size(problem: Problem, statement: Statement, sizes: Sizes) -> float:
 
 
 def window_sigmas(
-    problem: Problem, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float
-) -> tuple[Sigma, ...]:
-    """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold."""
+    problem: Problem, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
+    is_forward: bool,
+) -> tuple[Sigma, ...]:  # fmt: skip
+    """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold, `is_forward`
+    says that nothing but the start informs."""
+    held = HOLDS if is_forward else 1.0
     # the least that rounding lets an equation meet
     least = LEAST_RESIDUAL * sizes.magnitude * max(fastest, 1.0 / problem.domain[TIME].length)
     found = []
     for statement in problem.statements:
         if statement.kind == "equation":
-            found.append(_window_residual(problem, statement, sizes, least))
+            found.append(_window_residual(problem, statement, sizes, least, held * WINDOW_RESIDUAL))
         elif statement.kind == "observation":
             found.append(_label_sigma(problem, statement, sizes, spectra, modes))
         else:
-            share = FACE_NOISE if TIME in (statement.face or {}) else WALL_NOISE
+            share = held * FACE_NOISE if TIME in (statement.face or {}) else WALL_NOISE
             rounding = LEAST_RESIDUAL * natural_size(statement.relation, problem, sizes.magnitude)
             default = max(share * _face_size(problem, statement, sizes), rounding)
             own = _face_sigma(statement, default)
-            smooth = statement.error is not None and share == WALL_NOISE
+            smooth = statement.error is not None and TIME not in (statement.face or {})
             found.append(replace(own, value=min(default, own.value)) if smooth else own)
     return tuple(found)
 
 
-def _window_residual(problem: Problem, statement: Statement, sizes: Sizes, least: float) -> Sigma:
+def _window_residual(problem: Problem, statement: Statement, sizes: Sizes, least: float, share: float) -> Sigma:
     if statement.sigma is None:
-        return Sigma(max(WINDOW_RESIDUAL * sizes.scale / problem.domain[TIME].length, 10.0 * least), "default")
+        return Sigma(max(share * sizes.scale / problem.domain[TIME].length, 10.0 * least), "default")
     if np.max(statement.sigma) < least:
         received, remedy = f"{float(np.max(statement.sigma)):.2g}", f"Equation(..., sigma={100 * least:.1g})"
         raise expected(f"sigma of the equation of at least {least:.2g}: rounding is larger", received, remedy)

@@ -34,25 +34,26 @@ from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
 LEFT_OUT = 1e-3  # of the error's variance: what its principal components may miss
+LEFT_OUT_OF_WALLS = 3e-4  # in windows, where a start may tell the error's slope too: little is left then
 MET_FIRST = 1e5  # how much better than equations conditions are met by a field that responds to an error
 NEGLIGIBLE = 1e-13  # singular values of that response: directions that nothing tells do not respond
 
 
-def error_part(statement: Statement, domain: Domain, modes: Mapping[str, int]) -> Part:
+def error_part(statement: Statement, domain: Domain, modes: Mapping[str, int], left_out: float = LEFT_OUT) -> Part:
     """(name, basis, form) of a statement's error; `modes` of the field bound its own along the axes that they name."""
-    basis = error_basis(statement, domain, modes)
+    basis = error_basis(statement, domain, modes, left_out)
     assert statement.error is not None
     return statement.error.name, basis, Form((statement.error.name,), basis.axes)
 
 
-def error_basis(statement: Statement, domain: Domain, modes: Mapping[str, int]) -> Tensor:
+def error_basis(statement: Statement, domain: Domain, modes: Mapping[str, int], left_out: float = LEFT_OUT) -> Tensor:
     """Of the size sigma all over the face: what is shorter than its features can follow is lengthened to that."""
     error = statement.error
     assert error is not None and statement.sigma is not None
     wanted = {axis: features_along(domain[axis], length) for axis, length in error.lengths.items()}
     counts = {axis: min(count, modes.get(axis, count)) for axis, count in wanted.items()}
     lengths = {axis: max(length, followed_length(domain[axis], counts[axis])) for axis, length in error.lengths.items()}
-    return principal_components(domain, lengths, counts, float(np.max(statement.sigma)) ** 2, LEFT_OUT)
+    return principal_components(domain, lengths, counts, float(np.max(statement.sigma)) ** 2, left_out)
 
 
 # -- as hidden weights

@@ -270,14 +270,7 @@ def face_rows(
         dict.fromkeys(split_orders(orders, fixed)[0] for functional in functionals for orders, _ in functional.terms)
     )
     count, width = len(next(iter(points.values()))), along.raw_size
-    shared = []
-    for orders in across:
-        field = (np.eye(basis.raw_size) if basis.rotation is None else basis.rotation).reshape(*basis.shape, -1)
-        for axis in reversed(basis.axes):  # contract the fixed axes, last first so that positions stay valid
-            if axis in fixed:
-                family = basis.families[axis](points[axis][:1], dict(orders).get(axis, 0))[0]
-                field = np.tensordot(family, field, axes=(0, basis.axes.index(axis)))
-        shared.append(field.reshape(width, basis.size))
+    shared = [_across_face(basis, points, orders, fixed) for orders in across]
     lefts = []
     for functional in functionals:
         left = np.zeros((count, width * len(across)))
@@ -288,3 +281,12 @@ def face_rows(
             left[:, at : at + width] += factor * along.rows(points, tangent, count)
         lefts.append(left)
     return lefts, np.concatenate(shared)
+
+
+def _across_face(basis: Tensor, points: Points, orders: Orders, fixed: Sequence[str]) -> Array:
+    """The basis contracted across a face: of the features along the free axes, in terms of all weights."""
+    product: Array = np.ones((1, 1))
+    for axis, family in basis.families.items():
+        own = family(points[axis][:1], dict(orders).get(axis, 0)) if axis in fixed else np.eye(family.size)
+        product = np.asarray(np.kron(product, own), float)
+    return product if basis.rotation is None else product @ basis.rotation

@@ -163,6 +163,7 @@ class Traits:
     steady_windows: bool  # waves keep their size: windows need not become longer
     has_later_data: bool  # is anything said after the start besides the equation, or is a coefficient unknown?
     starts_by_formula: bool  # not by labels
+    asked_too_often: bool  # equations and walls, for what they leave unmet not to count against uncertain walls
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +198,7 @@ class WindowModel(Model):
     growing: tuple[str, ...] = ()  # space axes whose modes were chosen without data, and may prove too few
     first_level: int = 0  # the first window that is tried is the horizon / 2^level
     edges: tuple[float, ...] | None = None
+    jumps: tuple[float, ...] = ()  # instants when something known jumps: each begins a window
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
     cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field
@@ -267,11 +269,11 @@ class WindowModel(Model):
         return replace(self.prior_state, mean=mean)
 
     def with_condition(self, problem: Problem) -> WindowModel:
-        """The same choices for the same problem with further conditions at its end."""
+        """The same choices for the same problem with further conditions after its own, or a later end of time."""
         added = problem.statements[len(self.problem.statements) :]
         default = Sigma(LABEL_NOISE * self.scale, "default")
         sigmas = *self.sigmas, *(default if s.sigma is None else Sigma(s.sigma, "given") for s in added)
-        traits = replace(self.traits, has_later_data=True)
+        traits = replace(self.traits, has_later_data=self.traits.has_later_data or bool(added))
         closed = tuple(replace(sigma, is_open=False) for sigma in sigmas)
         return replace(self, problem=problem, sigmas=closed, traits=traits, growing=(), path=())
 
@@ -279,6 +281,12 @@ class WindowModel(Model):
 def is_standing(statement: Statement) -> bool:
     """Does a statement hold in every window alike: an equation or a wall?"""
     return statement.points is None and TIME not in (statement.face or {})
+
+
+def check_no_region(problem: Problem, what: str) -> None:
+    """Refuse a region where features reach over the whole domain."""
+    if problem.shape is not None:
+        raise expected(f"a problem without a region for {what}", f"{problem.region!r}", "method='tree'")
 
 
 def check_memory(weights: int, rows: int) -> None:

@@ -29,6 +29,7 @@ from factorfield.model.factors import FactorGroup, build_group, whitened_rows
 from factorfield.model.functions import coefficient_parts, coefficient_prior
 from factorfield.model.representation import Representation, field_form
 from factorfield.problem.domain import Periodic
+from factorfield.problem.places import inside_of, places_of
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -71,7 +72,8 @@ def first_size(problem: Problem, offsets: dict[str, float]) -> float:
         return 0.0
     moved = np.zeros(len(start))
     moved[free] = linalg.lstsq(rows[:, free], left, cond=NEGLIGIBLE, lapack_driver="gelsy")[0]
-    grid = problem.domain.tensor({name: problem.domain[name].cells(n) for name, n in counts.items()})
+    along = {name: problem.domain[name].cells(n) for name, n in counts.items()}
+    grid = inside_of(problem.domain, problem.shape, along)
     sizes = []
     for name in problem.fields:
         latent = representation.latents[representation.forms[name].latents[0]]
@@ -99,9 +101,7 @@ def _groups(problem: Problem, representation: Representation, counts: dict[str, 
     for statement in problem.statements:
         share = BLOCK_RESIDUAL if statement.kind == "equation" else FACE_NOISE
         sigma = share * natural_size(statement.relation, problem, 1.0)
-        face = statement.face or {}
-        where = statement.points or problem.domain.tensor(
-            {n: [face[n]] if n in face else problem.domain[n].collocation(count) for n, count in counts.items()}
-        )
+        along = {name: problem.domain[name].collocation(count) for name, count in counts.items()}
+        where = places_of(statement, problem.domain, problem.shape, along)
         groups.append(build_group(statement, representation, where, sigma, problem.constants))
     return groups

@@ -24,6 +24,7 @@ from scipy import linalg, optimize
 from factorfield.model.activation import Activation
 from factorfield.model.basis import Fourier
 from factorfield.problem.domain import PLACES, TIME, Periodic
+from factorfield.problem.places import everywhere
 from factorfield.problem.problem import Problem
 from factorfield.problem.reference import reference_values
 from factorfield.problem.relation import Jet, Relation, evaluate_coefficient
@@ -41,7 +42,7 @@ CORNER = (4.0, 2.0)  # where k_0 and q are expected
 KINKS = 0.01  # the same of B, in units of the labels' size
 LARGEST_LOG = 50.0  # of any parameter
 SPREADS = np.array([1.5, 0.7, 2.0])  # of the logarithms of these three
-FLOOR = 1e-4  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
+FLOOR = 1e-6  # smallest noise that is believed, in units of the labels' size: rounding and modelling are never exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +213,8 @@ def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) ->
 def over_domain(problem: Problem, coefficient: sympy.Expr) -> Array:
     """A coefficient at a few places along every axis, its centre among them: (instants, places), or (1, 1) if it is a
     number. NaN where it has no finite value, such as 1/x at 0."""
-    return _by_instants(problem, evaluate_coefficient(coefficient, problem.typical_parameters, problem.domain.places()))
+    where = everywhere(problem.domain, problem.shape)
+    return _by_instants(problem, evaluate_coefficient(coefficient, problem.typical_parameters, where))
 
 
 @lru_cache(maxsize=32)  # a model of one problem asks for the same terms many times
@@ -220,7 +222,7 @@ def terms_over_domain(problem: Problem, relation: Relation) -> dict[Jet, Array]:
     """The same of every term of a relation, its slope, unknowns at their mean; terms that are not linear are linearised
     at the values told of the fields."""
     told = {} if relation.is_linear else reference_values(problem, relation)
-    known, where = {**told, **problem.typical_parameters}, problem.domain.places()
+    known, where = {**told, **problem.typical_parameters}, everywhere(problem.domain, problem.shape)
     own = {jet: entry for jet, entry in relation.jacobian.items() if jet.field not in relation.functions}
     return {jet: _by_instants(problem, evaluate_coefficient(entry, known, where)) for jet, entry in own.items()}
 
@@ -296,6 +298,14 @@ class Tail:
         grown = np.exp(2.0 * np.minimum(np.outer(times, self.rate.real), 0.0))
         size = self.wave ** (2 * orders.get(self.axis, 0)) * np.abs(self.rate) ** (2 * orders.get(TIME, 0))
         return grown @ (size * self.variance)
+
+    def waves(self, orders: Mapping[str, int], places: Mapping[str, Array]) -> Complex:
+        """A derivative of every left-out wave at places (times from the start): (places, waves). The real part of its
+        product with the conjugate of another's is what both go together, per variance."""
+        times = np.asarray(places[TIME])[:, None]
+        phase = 1j * (np.outer(places[self.axis], self.wave) + times * self.rate.imag)
+        slopes = (1j * self.wave) ** orders.get(self.axis, 0) * self.rate ** orders.get(TIME, 0)
+        return np.asarray(slopes * np.exp(times * np.minimum(self.rate.real, 0.0) + phase), complex)
 
 
 def spectra_of(problem: Problem, offsets: Mapping[str, float]) -> dict[str, Spectrum]:

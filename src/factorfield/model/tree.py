@@ -33,11 +33,13 @@ from factorfield.model.choices import (
     checked_counts,
     shown,
 )
+from factorfield.model.cut_cells import places_inside, places_on_wall
 from factorfield.model.functions import DEFAULT_LENGTH
 from factorfield.model.local import LocalGroup, Places, local_group, summed_group
 from factorfield.model.matern import matern_rows
 from factorfield.model.model import Model, available_memory
 from factorfield.model.representation import Form, Latent, Representation, coefficient_form, field_form
+from factorfield.model.singular import shares_beside
 from factorfield.model.sizes import sizes_of
 from factorfield.model.splines import DEGREES, Spline, halved
 from factorfield.problem.domain import Domain, Periodic
@@ -285,12 +287,23 @@ def _group(
     if statement.points is not None:
         places, value = Places.at(statement.points, splines), sigma.value
     else:
-        face = statement.face or {}
-        places, shares = Places.gauss(splines, face)
-        value = sigma.value * np.sqrt(PIECE ** (len(splines) - len(face)) / shares)
+        places, shares = _places(problem, statement, splines)
+        sides = len(splines) - len(statement.face or {}) - (statement.wall is not None)
+        value = sigma.value * np.sqrt(PIECE**sides / shares)
+        if problem.shape is not None and statement.kind == "equation":
+            value = value / shares_beside(places.points, problem)
     if statement.stencil:
         return summed_group(statement, representation, places, value, problem.constants, splines)
     return local_group(statement, representation, places, value, problem.constants)
+
+
+def _places(problem: Problem, statement: Statement, splines: Mapping[str, Spline]) -> tuple[Places, Array]:
+    """Of a statement that speaks of no points of its own, with their shares of where it holds."""
+    if statement.wall is not None:
+        return places_on_wall(splines, statement.wall)
+    if problem.shape is not None:
+        return places_inside(splines, problem.shape, statement.face or {})
+    return Places.gauss(splines, statement.face or {})
 
 
 def _in_order_of_tiles(group: LocalGroup, nested: NestedCells) -> LocalGroup:

@@ -27,6 +27,7 @@ from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
+BEFORE = 1e-9  # of a window: how far before a jump something is asked that belongs to the time before
 Indices = NDArray[np.int64]
 Key = tuple[float, GradedSpline | None, GradedSpline | None]  # a window's length, its cells and those of the next one
 
@@ -169,6 +170,8 @@ class WindowFactors:
         if statement.face is not None:
             order = max(states_of(latents[jet.field]) for jet in statement.relation.jets.values())
         exactly = order == 1 or (order > 1 and not self.model.problem.domain.space)
+        if upper in self.model.jumps:  # what is asked at the end is still what was before the jump
+            upper -= BEFORE * (upper - lower)
         return radau(size - order, lower, upper) if exactly else Interval(lower, upper).collocation(size + 2)
 
 

@@ -28,17 +28,18 @@ from factorfield.model.choices import (
     window_sigmas,
 )
 from factorfield.model.corners import softened
-from factorfield.model.face_errors import error_part
+from factorfield.model.face_errors import LEFT_OUT_OF_WALLS, error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.graded import GradedSpline, first_cells
-from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, is_standing
+from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
 from factorfield.model.process import start_roots
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
 from factorfield.model.spectrum import FEWEST_LABELS, Spectrum, fastest_rates, spectra_of, tails_of
 from factorfield.problem.domain import TIME, Axis, Interval, Periodic
+from factorfield.problem.jumps import instants
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.statement import Statement
@@ -49,6 +50,7 @@ Indices = NDArray[np.int64]
 MOST_GROWTH = 100.0  # exponent of the fastest-growing wave from which a linear problem is called ill-posed
 MOST_WEIGHTS = 1600  # of a window where modes mix: a second or so per factorisation
 DEGREE_LEAST = 6
+BEFORE = 1e-9  # of the horizon: before and after an instant
 WINDOWS = 20  # typically, for what all of them keep of the measurements
 POINTS_OF_NOISE = 42  # twice as many as the features that a smooth field is given on an interval
 DEGREE_LOCAL = 6  # over cells: a window costs the cube of it, and the fewer there are
@@ -72,6 +74,7 @@ def window_model(
     degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells)
     windows  their edges, instead of error control
     """
+    check_no_region(problem, "windows of time")
     _check(problem, degree)
     edges = None if windows is None else _edges(problem, windows)
     ansatz = activation or Identity()
@@ -102,7 +105,7 @@ def with_families(
     _check_memory(problem, representation, relations, points)
     fastest, rates = fastest_rates(problem, counts)
     traits = _traits(problem, relations, rates, bool(numbers))
-    sigmas = window_sigmas(problem, sizes, spectra, counts, fastest)
+    sigmas = window_sigmas(problem, sizes, spectra, counts, fastest, _is_forward(problem, traits))
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
     if any(s.kind == "boundary" for s in problem.statements):
@@ -120,7 +123,8 @@ def with_families(
         space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),
         process=start_roots(problem, families, sizes.offsets),
-        asked=asked, edges=asked.edges, held=numbers, spectrum=_start_spectrum(problem, traits, scale, fastest),
+        asked=asked, edges=asked.edges, jumps=jumps_of(problem), held=numbers,
+        spectrum=_start_spectrum(problem, traits, scale, fastest),
     )  # fmt: skip
     return model.at(np.zeros(len(model.coordinates)))
 
@@ -218,7 +222,7 @@ def _representation(
         basis = Tensor({TIME: window, **families})
         parts.append((name, basis, field_form(name, problem.domain.names, activation)))
     parts += [part for part in coefficient_parts(problem) if part[0] not in held]
-    parts += [error_part(wall, problem.domain, modes) for wall in _noisy_walls(problem)]
+    parts += [error_part(wall, problem.domain, modes, LEFT_OUT_OF_WALLS) for wall in _noisy_walls(problem)]
     return Representation.build(parts)
 
 
@@ -287,11 +291,14 @@ def _traits(
 ) -> Traits:
     horizon, statements = problem.domain[TIME], problem.statements
     linear = all(relation.is_linear for relation in relations.values())
-    growth = float(np.max(rates.real, initial=0.0)) * horizon.length
-    if linear and growth > MOST_GROWTH:
+    # a reaction makes all waves grow alike until it is spent; short ones that grow faster were never meant
+    alike = 0.0 if linear else fastest_rates(problem, dict.fromkeys(problem.domain.space, 0))[1].real
+    growth = float(np.max(rates.real - alike, initial=0.0)) * horizon.length
+    if growth > MOST_GROWTH:
         raise expected(
-            f"waves that grow less than e^{MOST_GROWTH:g} over the horizon", f"e^{growth:.3g}",
-            "the other sign of the highest derivative, fewer modes=, or a shorter horizon",
+            f"short waves that grow by less than e^{MOST_GROWTH:g} over the horizon",
+            f"e^{growth:.3g}, as where heat runs backward in time",
+            "the other sign of the highest derivative, a shorter horizon, or fewer modes=",
         )  # fmt: skip
     autonomous = not any(TIME in s.relation.coordinates for s in statements)
     moving = any(TIME in unknown.over for unknown in problem.functions.values()) or bool(_noisy_walls(problem))
@@ -306,7 +313,29 @@ def _traits(
             (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
             for s in statements
         ),
+        asked_too_often=_asked_too_often(problem),
     )  # fmt: skip
+
+
+def _is_forward(problem: Problem, traits: Traits) -> bool:
+    """Does nothing but what is told of the start inform?"""
+    return not (traits.has_later_data or problem.unknowns)
+
+def _asked_too_often(problem: Problem) -> bool:
+    """Are equations of second order in time asked more often than they can be met, beside walls that are uncertain?
+
+    An error of a wall sends waves into the field that no polynomial follows, however smooth it is: at the start it does
+    not bend as the field does. What the equations miss by then would count against the error. Surplus equations and
+    walls, and equations without time, do tell of the state."""
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    orders = [s.relation.order(TIME) for s in equations]
+    if not (_noisy_walls(problem) and problem.domain.space and min(orders) >= 1 and max(orders) > 1):
+        return False
+    return len(equations) == len(problem.fields) and not any(
+        sum(_speaks(s, field, axis) for s in problem.statements) > max(_order(s, field, axis) for s in equations)
+        for field in problem.fields
+        for axis in problem.domain.space
+    )
 
 
 def _is_separable(problem: Problem, relations: Mapping[str, LatentRelation]) -> bool:
@@ -329,6 +358,30 @@ def _growing(
     """Labels show the modes they need, unless modes mix; a formula does not."""
     grows = not traits.separable if spectra else traits.starts_by_formula
     return tuple(name for name in problem.domain.space if grows and name not in given)
+
+
+def jumps_of(problem: Problem) -> tuple[float, ...]:
+    """When a known source, coefficient or wall jumps."""
+    jumping = [statement for statement in problem.statements if statement.relation.jumps]
+    found = {s.name: instants([s.relation.text], problem.domain[TIME], problem.constants) for s in jumping}
+    for wall in (s for s in jumping if s.face is not None):
+        for instant in found[wall.name]:
+            _check_continuous(problem, wall, instant)
+    return tuple(sorted({instant for own in found.values() for instant in own}))
+
+
+def _check_continuous(problem: Problem, wall: Statement, instant: float) -> None:
+    """A field has one value at a time: it cannot follow a wall that jumps."""
+    apart = BEFORE * problem.domain[TIME].length
+    middle = {**problem.domain.centre, **{name: np.array([at]) for name, at in (wall.face or {}).items()}}
+    at_both = {name: np.repeat(x, 2) for name, x in middle.items()} | {TIME: instant + apart * np.array([-1.0, 1.0])}
+    found = []
+    for size in (0.0, 1.0):  # of the field and its derivatives there
+        known = {**dict.fromkeys(map(str, wall.relation.jets), size), **problem.typical_parameters}
+        found.append(np.broadcast_to(evaluate_coefficient(wall.relation.expression, known, at_both), 2))
+    if np.max(np.abs(np.diff(found, axis=1))) > np.sqrt(BEFORE) * np.max(np.abs(found)):
+        attempt = f"a ramp, such as (1 + tanh((t - {instant:g})/0.1))/2, or max and min of t"
+        raise expected("walls that change in time without a jump", f"{wall.name!r} at t = {instant:g}", attempt)
 
 
 def _first_level(problem: Problem, degree: int, fastest: float) -> int:
@@ -414,7 +467,7 @@ def settled_field(problem: Problem, equation: Statement, axis: str) -> str | Non
     best: tuple[int, str | None] = (0, None)
     for field in problem.fields:
         walls = sum(_speaks(s, field, axis) for s in problem.statements)
-        taken = min(_takes(problem, equation, field, axis), walls)
+        taken = min(_takes(problem, equation, field, axis), walls) if walls else 0
         if taken > best[0]:
             best = taken, field
     return best[1]
@@ -439,8 +492,7 @@ def _takes(problem: Problem, equation: Statement, field: str, axis: str) -> int:
 
 
 def _order(statement: Statement, field: str, axis: str) -> int:
-    orders = [dict(jet.orders).get(axis, 0) for jet in statement.relation.jets.values() if jet.field == field]
-    return max(orders, default=0)
+    return statement.relation.orders.get((field, axis), 0)
 
 
 def _speaks(statement: Statement, field: str, axis: str) -> bool:

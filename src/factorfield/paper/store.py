@@ -64,7 +64,7 @@ class Store:
             return record
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, UnicodeDecodeError):
+        except (ValueError, KeyError, RecursionError):
             os.replace(path, self.folder / "aside" / f"{path.name}.{time.time_ns()}.corrupt")
             return None
 
@@ -81,8 +81,10 @@ class Store:
     def failure(self, run: Run) -> str | None:
         try:
             return str(json.loads(self._failure_path(run).read_text())["reason"])
-        except (OSError, ValueError, KeyError):
+        except FileNotFoundError:
             return None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return "for a reason that cannot be read"
 
     def forget_failure(self, run: Run) -> None:
         self._failure_path(run).unlink(missing_ok=True)

@@ -5,6 +5,7 @@ Code outside this room asks a posterior for fields; how the belief about the wei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
@@ -14,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from factorfield.errors import expected, nearest
-from factorfield.model.basis import Orders
-from factorfield.model.linearisation import linearise
+from factorfield.model.linearisation import Linearised, linearise
 from factorfield.model.representation import Latent, LatentRelation, Representation
+from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.problem.coefficients import located
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
-Atom = tuple[str, Orders]  # one derivative of one latent
+MOST_SCATTERED, MOST_ON_GRID = 1 << 14, 1 << 19  # places that are looked at together
 
 
 class Estimate(TypedDict):
@@ -83,18 +84,8 @@ class Posterior:
         """Posterior of each unknown coefficient: mean, std and the interval that holds it with this probability."""
         raise NotImplementedError
 
-    def correlation(self) -> xr.DataArray:
-        """Posterior correlations of the unknown coefficients with each other."""
-        import xarray as xr
-
-        names = list(self.problem.unknowns)
-        covariance = self._coefficient_covariance()
-        sd = np.sqrt(np.diagonal(covariance))
-        return xr.DataArray(
-            covariance / np.outer(sd, sd), dims=("parameter", "other"), coords={"parameter": names, "other": names}
-        )
-
     def _coefficient_covariance(self) -> Array:
+        """Of the unknown coefficients with each other."""
         raise NotImplementedError
 
     def predict(
@@ -123,7 +114,7 @@ class Posterior:
         columns: dict[str, list[Array]] = {}
         for name, relation in zip(names, relations, strict=True):
             with np.errstate(all="ignore"):  # what is beyond all numbers is infinite or NaN, and seen by who asked
-                mean, variance, bands = (self if numerical else self.exact)._moments(relation, grid, points, levels)
+                mean, variance, bands = (self if numerical else self.exact)._in_parts(relation, grid, points, levels)
             if noise:
                 widened = np.sqrt(1.0 + self._noise(name) ** 2 / np.where(variance > 0.0, variance, np.inf))
                 variance = variance + self._noise(name) ** 2
@@ -143,6 +134,9 @@ class Posterior:
             found = xr.Dataset(data, coords, {"of": names[0]})
         else:
             found = xr.Dataset(data, {**coords, "field": names})
+        inside = self._inside(found, grid, unused)
+        if inside is not None:
+            found = found.where(inside).assign_coords(inside=inside)
         return found.drop_vars(unused) if points else found.isel(dict.fromkeys(unused, 0), drop=True)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
@@ -156,10 +150,39 @@ class Posterior:
         rng = np.random.default_rng(seed)
         for weights in self._weight_draws(count, rng):
             weights = weights if self.numerical is None else weights + _drawn(self.numerical, rng)
-            zeta = self._combine_means(relation, self._grid_means(self._atoms(relation), grid, weights), flat)
+            atoms = self._atoms(relation)
+            means = self._grid_means(atoms, grid, weights) + self._left_out_draw(atoms, flat, rng)
+            zeta = self._combine_means(relation, means, flat)
             draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
         found = xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
+        inside = self._inside(found, grid, unused)
+        if inside is not None:
+            found = found.where(inside).assign_coords(inside=inside)
         return found.isel(dict.fromkeys(unused, 0), drop=True)
+
+    def _in_parts(
+        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
+    ) -> tuple[Array, Array, Array]:
+        """`_moments` of many places, part by part: a scattered point is a row over all weights."""
+        parts = [self._moments(relation, part, points, levels) for part in _parts(grid, points)]
+        if len(parts) == 1:
+            return parts[0]
+        mean, variance, bands = zip(*parts, strict=True)
+        return np.concatenate(mean), np.concatenate(variance), np.concatenate(bands, axis=-1)
+
+    def _inside(
+        self, found: xr.Dataset | xr.DataArray, grid: Mapping[str, Array], unused: Sequence[str]
+    ) -> xr.DataArray | None:
+        """Which of the predicted places lie in the region; None without one, or if nothing asked for varies over it."""
+        import xarray as xr
+
+        shape = self.problem.shape
+        if shape is None or set(unused) & set(shape.axes):
+            return None
+        first, second = (xr.Variable(found[axis].dims, grid[axis]) for axis in shape.axes)
+        x, y = xr.broadcast(xr.DataArray(first), xr.DataArray(second))
+        inside = shape.contains({shape.axes[0]: x.values.ravel(), shape.axes[1]: y.values.ravel()})
+        return xr.DataArray(inside.reshape(x.shape), dims=x.dims)
 
     def _moments(
         self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array
@@ -198,11 +221,67 @@ class Posterior:
         """Of the belief alone: the numerical error is added by those who ask."""
         raise NotImplementedError
 
+    def _left_out_draw(
+        self, atoms: Sequence[Atom], flat: Mapping[str, Array], rng: np.random.Generator
+    ) -> Array | float:
+        """A draw (atoms, points) of what no weight stands for and no numerical error: nothing, for most."""
+        return 0.0
+
+    # -- how functionals go together
+
+    def _line(
+        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool
+    ) -> tuple[Functionals, Linearised]:
+        """The best line of a relation at every place as functionals of the weights, with its moments."""
+        atoms = self._atoms(relation)
+        flat = self._located(relation, grid if points else self.problem.domain.tensor(grid))
+        means, covariance = self._atom_moments(atoms, grid, points)
+        if self.numerical is not None:
+            covariance = covariance + self._numerical_covariance(atoms, grid, points)
+        combine = self._combination(relation, atoms, flat)
+        zeta = np.einsum("nja,an->nj", combine, means)
+        spread = np.einsum("nja,abn,nkb->njk", combine, covariance, combine, optimize=True)
+        line = linearise(relation, zeta, spread, self.problem.constants, flat)
+        return Functionals(tuple(atoms), np.einsum("nj,nja->an", line.slopes, combine), grid, points), line
+
+    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
+        """Of functionals with others, (left, right), the numerical error left out."""
+        raise NotImplementedError
+
+    def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
+        """What the numerical error adds to it."""
+        raise NotImplementedError
+
+    @property
+    def _reducible(self) -> Posterior:
+        """The belief without what no measurement reduces."""
+        return self.exact
+
+    def _joint_covariance(self, asked: Sequence[tuple[LatentRelation, Mapping[str, Array], bool]]) -> Array:
+        """Of several relations, each at its places: through their best lines, which is exact for pairs of which one is
+        linear; what a line leaves out is added where relation and place are the same."""
+        lines = [self._line(*each) for each in asked]
+        ends = np.cumsum([0, *(functionals.count for functionals, _ in lines)])
+        found = np.empty((ends[-1], ends[-1]))
+        for i, (left, line) in enumerate(lines):
+            rows = slice(ends[i], ends[i + 1])
+            for j, (right, _) in enumerate(lines[: i + 1]):
+                columns = slice(ends[j], ends[j + 1])
+                block = self._cross_covariance(left, right)
+                if self.numerical is not None:
+                    block = block + self._numerical_cross(left, right)
+                found[rows, columns], found[columns, rows] = block, block.T
+            found[rows, rows] = 0.5 * (found[rows, rows] + found[rows, rows].T) + _at_same_places(left, line.excess)
+        return found
+
     # -- from weights to functionals
 
     def _relation(self, of: str) -> LatentRelation:
         text = self.problem.equations[0].text if of == "residual" else of
-        return self.representation.read(self.problem.relation(text))
+        relation = self.representation.read(self.problem.relation(text))
+        if not relation.functionals:
+            raise expected("a quantity of the field", f"{of!r}, which knows none", f"of='{self.problem.fields[0]}'")
+        return relation
 
     def _noise(self, name: str) -> float:
         if name not in self.noise:
@@ -286,6 +365,31 @@ class Posterior:
         """Values over a latent's own axes, broadcast over the whole grid and flattened."""
         shape = [len(x) if name in latent.basis.axes else 1 for name, x in grid.items()]
         return np.broadcast_to(np.reshape(values, shape), [len(x) for x in grid.values()]).ravel()
+
+
+def _parts(grid: Mapping[str, Array], points: bool) -> Iterator[dict[str, Array]]:
+    """Places a part at a time, in the order of all: scattered ones, or those of a grid, whose last axis runs first."""
+    most = MOST_SCATTERED if points else MOST_ON_GRID
+    sizes = [len(x) for x in grid.values()]
+    if (sizes[0] if points else math.prod(sizes)) <= most:
+        yield dict(grid)
+        return
+    cut = 0 if points else next(i for i in range(len(sizes)) if math.prod(sizes[i + 1 :]) <= most)
+    length = most if points else max(1, most // math.prod(sizes[cut + 1 :]))
+    names = list(grid)
+    for before in np.ndindex(*sizes[:cut]):
+        fixed = {name: grid[name][at : at + 1] for name, at in zip(names, before, strict=False)}
+        for start in range(0, sizes[cut], length):
+            own = slice(start, start + length)
+            yield {n: fixed[n] if n in fixed else x[own] if points or n == names[cut] else x for n, x in grid.items()}
+
+
+def _at_same_places(functionals: Functionals, values: Array) -> Array:
+    """A matrix of the values where two places are one, zero elsewhere."""
+    if not np.any(values):
+        return np.zeros((len(values), len(values)))
+    _, place = np.unique(np.stack(list(functionals.flat.values())), axis=1, return_inverse=True)
+    return np.where(place.ravel()[:, None] == place.ravel(), values, 0.0)
 
 
 def _drawn(root: Array, rng: np.random.Generator) -> Array:

@@ -21,6 +21,7 @@ from factorfield.posterior.base import shaped
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+LARGEST = 1e150  # squares must be numbers too
 
 
 def arrays_of(tree: BoxTree) -> dict[str, Array]:
@@ -94,6 +95,7 @@ def _conditionals(arrays: Mapping[str, Array], kinds: Indices, sizes: Indices) -
     counts, rests = own[first].T
     roots = shaped(arrays, "box_roots", int(np.sum(counts * (counts + 1) // 2)))
     slopes = shaped(arrays, "box_slopes", int(counts @ rests)) if counts @ rests else np.zeros(0)
+    _check(np.all(np.abs(roots) < LARGEST) and np.all(np.abs(slopes) < LARGEST), "box_roots")  # also not of NaN
     kept: list[Conditional] = []
     at_root = at_slope = 0
     for count, rest in own[first].tolist():

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 
 from factorfield.errors import expected
 from factorfield.messages.boxes import BoxTree
@@ -23,15 +23,16 @@ from factorfield.model.cells import NestedCells, nested_cells
 from factorfield.model.local import Places
 from factorfield.model.representation import Representation
 from factorfield.model.splines import Spline
-from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
+from factorfield.posterior.base import Estimate, Posterior, shaped
 from factorfield.posterior.box_arrays import arrays_of, tree_of
+from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 FEW = 64  # functionals that are gathered one by one instead of walking down to leaves
-BLOCK_BYTES = 1 << 27  # of covariances between features that are held at once
+BLOCK_BYTES = 1 << 27  # of covariances between features, or of weights of functionals, that are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,39 @@ class BoxesPosterior(Posterior):
                 if atoms[a][0] == atoms[b][0]:
                     covariance[a, b] = np.sum(values * read[b][1] * self.numerical[columns] ** 2, axis=1)
         return covariance
+
+    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
+        """What both gather where they are few; else what each on the left makes of all weights, read on the right."""
+        rows, others = self._rows_of(left), self._rows_of(right)
+        held = max(1, BLOCK_BYTES // (8 * len(self.mean)))
+        if right.count <= max(left.count, FEW) and left.count + right.count <= held:
+            gathered = self.tree.gather(rows.T.toarray())
+            same = gathered if left is right else self.tree.gather(others.T.toarray())
+            return gathered.T @ same
+        found = np.empty((left.count, right.count))
+        for start in range(0, left.count, held):
+            chosen = slice(start, min(start + held, left.count))
+            found[chosen] = (others @ self.tree.solve(rows[chosen].T.toarray())).T
+        return found
+
+    def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
+        assert self.numerical is not None
+        scaled = self._rows_of(left).multiply(self.numerical**2).tocsr()
+        return np.asarray((scaled @ self._rows_of(right).T).toarray())
+
+    def _rows_of(self, functionals: Functionals) -> sparse.csr_matrix:
+        """Functionals as rows over all weights; made once."""
+        if "rows" in functionals.held:
+            found: sparse.csr_matrix = functionals.held["rows"]
+            return found
+        _, read = self._read(functionals.atoms, functionals.flat, True)
+        rows = sparse.csr_matrix((functionals.count, len(self.mean)))
+        for slopes, (columns, values) in zip(functionals.slopes, read, strict=True):
+            ends = np.arange(0, columns.size + 1, columns.shape[1])
+            own = (np.ravel(slopes[:, None] * values), columns.ravel(), ends)
+            rows = rows + sparse.csr_matrix(own, shape=rows.shape)
+        functionals.held["rows"] = rows
+        return rows
 
     def _read(
         self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from factorfield.model.representation import Latent, Representation
-from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
+from factorfield.posterior.base import Estimate, Posterior, shaped
+from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -98,6 +99,49 @@ class GaussianPosterior(Posterior):
         assert self.numerical is not None
         error = replace(self, root=self.numerical, numerical=None)
         return error._point_moments(atoms, grid)[1] if points else error._grid_covariance(atoms, grid)
+
+    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
+        rows = self.rows_of(left)
+        weights = rows * self.root**2 if self.root.ndim == 1 else (rows @ self.root) @ self.root.T
+        return self.readings(right, weights)
+
+    def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
+        assert self.numerical is not None
+        return replace(self, root=self.numerical, numerical=None)._cross_covariance(left, right)
+
+    def rows_of(self, functionals: Functionals) -> Array:
+        """Functionals as rows over all weights."""
+        rows = np.zeros((functionals.count, len(self.mean)))
+        for (name, orders), slopes in zip(functionals.atoms, functionals.slopes, strict=True):
+            latent = self.representation.latents[name]
+            rows[:, latent.block] += slopes[:, None] * latent.basis.rows(functionals.flat, orders, len(rows))
+        return rows
+
+    def readings(self, functionals: Functionals, weights: Array) -> Array:
+        """What functionals read of several weight vectors: (vectors, functionals); on a grid axis by axis."""
+        if not functionals.points:
+            return self._grid_readings(functionals, weights)
+        found, block = np.empty((len(weights), functionals.count)), max(1, BLOCK_BYTES // (8 * len(self.mean)))
+        if functionals.count <= block:
+            if "rows" not in functionals.held:
+                functionals.held["rows"] = self.rows_of(functionals)
+            return np.asarray(weights @ functionals.held["rows"].T, float)
+        for start in range(0, functionals.count, block):
+            chosen = np.arange(start, min(start + block, functionals.count))
+            found[:, chosen] = weights @ self.rows_of(functionals.during(chosen)[0]).T
+        return found
+
+    def _grid_readings(self, functionals: Functionals, weights: Array) -> Array:
+        found, grid = np.zeros((len(weights), functionals.count)), functionals.grid
+        for (name, orders), slopes in zip(functionals.atoms, functionals.slopes, strict=True):
+            latent = self.representation.latents[name]
+            field = latent.basis.raw(weights[:, latent.block].T).T.reshape(len(weights), *latent.basis.shape)
+            for matrix in latent.basis.matrices(grid, orders):  # contracts the leading axis, appends its grid axis
+                field = np.tensordot(field, matrix, axes=(1, 1))
+            own = [len(x) if axis in latent.basis.axes else 1 for axis, x in grid.items()]
+            whole = np.broadcast_to(field.reshape(-1, *own), (len(weights), *(len(x) for x in grid.values())))
+            found += slopes * whole.reshape(len(weights), -1)
+        return found
 
     def _latent_root(self, latent: Latent) -> Array:
         """Root of the latent's raw weights, shape (raw size, r)."""

@@ -23,10 +23,12 @@ class Numbers:
 
     def extended(self, index: int, mean: Array, root: Array) -> tuple[Array, Array]:
         """A window's belief given the numbers at their mean, extended by the numbers and what they make uncertain."""
-        count = len(self.mean)
-        own = np.vstack([self.slopes[index] @ self.root, self.root])
-        given = np.vstack([root, np.zeros((count, root.shape[1]))])
-        return np.concatenate([mean, self.mean]), np.column_stack([given, own])
+        given = np.vstack([root, np.zeros((len(self.mean), root.shape[1]))])
+        return np.concatenate([mean, self.mean]), np.column_stack([given, self.shared_root(index)])
+
+    def shared_root(self, index: int) -> Array:
+        """What the numbers' noises, the same for all windows, do to a window's weights and to the numbers."""
+        return np.vstack([self.slopes[index] @ self.root, self.root])
 
     def drawn(self, path: Array, rng: np.random.Generator) -> Array:
         """A path of windows drawn given the numbers at their mean, moved to numbers that are drawn."""

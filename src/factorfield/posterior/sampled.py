@@ -7,7 +7,7 @@ evaluating the exponential is then all that a prediction costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.errors import expected
 from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.basis import Orders
 from factorfield.model.representation import LatentRelation, Representation
@@ -85,6 +86,24 @@ class SampledPosterior(Posterior):
         centred = (self.draws - self.weight_mean) / np.sqrt(len(self.draws) - 1)
         root = centred.T if len(centred) <= centred.shape[1] else np.asarray(np.linalg.qr(centred, mode="r")).T
         return GaussianPosterior(self.problem, self.representation, self.noise, self.weight_mean, root)
+
+    @property
+    def _reducible(self) -> Posterior:
+        """The Gaussian with the draws' moments."""
+        if len(self.draws) < 2:
+            raise expected("a posterior with a std", "a single draw", "another method than sgd")
+        return self._moments_of_draws
+
+    def _joint_covariance(self, asked: Sequence[tuple[LatentRelation, Mapping[str, Array], bool]]) -> Array:
+        """Of the draws themselves, whatever a relation is."""
+        values = []
+        for relation, grid, points in asked:
+            flat = self._located(relation, grid if points else self.problem.domain.tensor(grid))
+            values.append(self._fields(relation, grid, flat, points))
+        table = np.concatenate(values, axis=1)
+        if len(table) < 2:
+            return np.full((table.shape[1], table.shape[1]), np.nan)
+        return np.atleast_2d(np.cov(table, rowvar=False))
 
     def _moments(
         self, relation: LatentRelation, grid: Mapping[str, Array], points: bool, levels: Array

@@ -18,11 +18,13 @@ from scipy import linalg
 from factorfield.errors import expected
 from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed
 from factorfield.messages.gaussian import Belief, Message
+from factorfield.messages.paths import SmoothedPath
 from factorfield.model.basis import Departure, Orders
 from factorfield.model.graded import GradedSpline
 from factorfield.model.representation import Representation, end_map, layout, window_representation
 from factorfield.model.spectrum import Tail
-from factorfield.posterior.base import Atom, Estimate, Posterior, shaped
+from factorfield.posterior.base import Estimate, Posterior, shaped
+from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.posterior.left_out import profile
 from factorfield.posterior.numbers import Numbers
@@ -217,6 +219,85 @@ class ChainPosterior(Posterior):
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
         return covariance.reshape(len(atoms), len(atoms), -1)
 
+    # -- covariances between windows
+
+    @property
+    def _reducible(self) -> Posterior:
+        return replace(self, numerical=None, tails={})
+
+    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
+        """Along the smoothed path, by what the numbers move, and by the waves left out (of one derivative with itself
+        only, as their variance is)."""
+        rows, at, there = self._rows_by_window(left), self._windows_of(left.flat[TIME]), self._read_by_window(right)
+        order, found = np.concatenate(layout(self.windowed)), np.empty((left.count, right.count))
+        path = SmoothedPath(self.starts, self.links, self.futures)
+        parts = {index: np.zeros((left.count, part.count)) for index, (part, _) in there.items()}
+        for index, chosen, values in path.covariances(rows[:, order], at, there):
+            weights = np.zeros((len(values), self.representation.size))
+            weights[:, order] = values
+            parts[index][chosen] += self._bare(index).readings(there[index][0], weights)
+        for index, (_, columns) in there.items():
+            found[:, columns] = parts[index]
+        if self.numbers is not None:
+            roots = [self.numbers.shared_root(index) for index in range(len(self.links))]
+            found += self._through(roots, rows, at, there)
+        for name, tail in self.tails.items():
+            found += _waves_between(tail, name, left, right, self.edges[0])
+        return found
+
+    def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
+        assert self.numerical is not None
+        at = self._windows_of(left.flat[TIME])
+        return self._through(list(self.numerical), self._rows_by_window(left), at, self._read_by_window(right))
+
+    def _through(
+        self, roots: Sequence[Array], rows: Array, at: NDArray[np.int64],
+        there: Mapping[int, tuple[Functionals, NDArray[np.int64]]],
+    ) -> Array:  # fmt: skip
+        """Covariances by noises that all windows share, each through a root of its own."""
+        noises = np.stack([row @ roots[index] for row, index in zip(rows, at, strict=True)])
+        found = np.zeros((len(rows), sum(part.count for part, _ in there.values())))
+        for index, (part, columns) in there.items():
+            found[:, columns] = self._bare(index).readings(part, noises @ roots[index].T)
+        return found
+
+    def _bare(self, index: int) -> GaussianPosterior:
+        """A window's features, without a belief."""
+        nowhere = np.zeros(self.representation.size)
+        return GaussianPosterior(self.problem, self._moved(index), self.noise, nowhere, np.zeros((len(nowhere), 0)))
+
+    def _read_by_window(self, functionals: Functionals) -> dict[int, tuple[Functionals, NDArray[np.int64]]]:
+        """The functionals of each window, and their numbers; taken apart once."""
+        if "windows" not in functionals.held:
+            which = self._windows_of(np.asarray(functionals.grid[TIME]))
+            functionals.held["windows"] = {
+                int(index): functionals.during(np.flatnonzero(which == index)) for index in np.unique(which)
+            }
+        found: dict[int, tuple[Functionals, NDArray[np.int64]]] = functionals.held["windows"]
+        return found
+
+    def _rows_by_window(self, functionals: Functionals) -> Array:
+        """Functionals as rows over the weights of the window that each is in."""
+        rows = np.empty((functionals.count, self.representation.size))
+        for index, (part, numbers) in self._read_by_window(functionals).items():
+            rows[numbers] = self._bare(index).rows_of(part)
+        return rows
+
+    def _left_out_draw(
+        self, atoms: Sequence[Atom], flat: Mapping[str, Array], rng: np.random.Generator
+    ) -> Array | float:
+        if not self.tails:
+            return 0.0
+        found = np.zeros((len(atoms), len(flat[TIME])))
+        for name, tail in self.tails.items():
+            parts = rng.standard_normal((2, len(tail.wave)))
+            drawn = np.sqrt(tail.variance) * (parts[0] + 1j * parts[1])
+            places = {**flat, TIME: flat[TIME] - self.edges[0]}
+            for a, (_, orders) in enumerate(atoms):
+                if atoms[a][0] == name:
+                    found[a] += (tail.waves(dict(orders), places) @ drawn).real
+        return found
+
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
         width = len(self.starts[0].mean)
@@ -311,6 +392,19 @@ class ChainPosterior(Posterior):
         )  # fmt: skip
 
 
+def _waves_between(tail: Tail, name: str, left: Functionals, right: Functionals, begin: float) -> Array:
+    """What the waves left out of a field add to covariances."""
+    found = np.zeros((left.count, right.count))
+    for a, (latent, orders) in enumerate(left.atoms):
+        if latent == name and (latent, orders) in right.atoms:
+            one, other = (
+                tail.waves(dict(orders), {**each.flat, TIME: each.flat[TIME] - begin}) for each in (left, right)
+            )
+            both = np.real((one * tail.variance) @ other.conj().T)
+            found += left.slopes[a][:, None] * both * right.slopes[right.atoms.index((latent, orders))]
+    return found
+
+
 def _without_numbers(representation: Representation, numbers: Numbers | None) -> Representation:
     """The representation without its last weights, if these are numbers."""
     if numbers is None:
@@ -356,8 +450,8 @@ def _check_shapes(representation: Representation, arrays: Mapping[str, Array]) -
 
 
 def _check_indices(name: str, values: Array, count: int) -> None:
-    whole = values == np.round(values)
-    if values.ndim != 1 or not np.all(whole & (values >= 0.0) & (values < count)):
+    known = values.ndim == 1 and bool(np.all((values >= 0.0) & (values < count)))  # also not of NaN
+    if not known or np.any(values != np.round(values)):
         raise expected(f"{name} of whole numbers below {count}", "others", "saving it again")
 
 

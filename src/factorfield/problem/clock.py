@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "week": 604800.0}
+WORDS = {"sec": "s", "second": "s", "minute": "min", "hr": "h", "hour": "h", "day": "d", "wk": "week"}
 EXAMPLE = "{ column = 'time', unit = 'h', origin = '2024-05-01' }"
 DATE = re.compile(
     r"(?:(\d{4})[-/](\d{1,2})[-/](\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4}))(?:[T ]+(\d{1,2}):(\d\d)(.*))?", re.ASCII
@@ -51,11 +52,14 @@ class Clock:
         for key in entry:
             if key not in known:
                 raise expected(f"keys of {axis} among {', '.join(known)}", key, nearest(str(key), known))
+        if isinstance(entry.get("origin"), date):  # a datetime, or pandas' Timestamp, is one too
+            entry = {**entry, "origin": str(entry["origin"])}
         for key in known[:3]:
             if not isinstance(entry.get(key), str) or not entry[key]:
                 received = repr(entry[key]) if key in entry else "none"
                 raise expected(f"{key} of the timestamps of {axis} as text", received, f"{axis} = {EXAMPLE}")
-        return cls(**{key: str(value) for key, value in entry.items()})
+        text = {key: str(value) for key, value in entry.items()}
+        return cls(**{**text, "unit": WORDS.get(text["unit"].removesuffix("s"), text["unit"])})
 
     @cached_property
     def start(self) -> datetime:
@@ -72,7 +76,7 @@ class Clock:
         entry = text.strip()
         try:
             stamp = datetime.strptime(entry, self.format) if self.format else _plain(entry)
-        except ValueError:
+        except (ValueError, re.error):  # strptime makes a pattern of the format, which may name a part twice
             stamp = None
         if stamp is None:
             raise expected(f"a timestamp in {where}", repr(shortened(entry, 30)), self._remedy(entry))
@@ -129,10 +133,10 @@ def _plain(text: str) -> datetime | None:
     if found is None:
         return None
     year, month, day = (found[1], found[2], found[3]) if found[1] else (found[6], found[5], found[4])
-    date = f"{year}-{int(month):02}-{int(day):02}"
+    on_day = f"{year}-{int(month):02}-{int(day):02}"
     if found[7] is None:
-        return datetime.fromisoformat(date)
-    return datetime.fromisoformat(f"{date}T{int(found[7]):02}:{found[8]}{found[9].replace(' ', '')}")
+        return datetime.fromisoformat(on_day)
+    return datetime.fromisoformat(f"{on_day}T{int(found[7]):02}:{found[8]}{found[9].replace(' ', '')}")
 
 
 def checked_unit(axis: str, unit: str, given: str | None) -> str:

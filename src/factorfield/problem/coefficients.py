@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from factorfield.errors import expected
 from factorfield.problem.domain import Domain, Periodic, Points
 
-if TYPE_CHECKING:
-    from scipy.interpolate import BSpline
-
 Array = NDArray[np.float64]
+Knots = tuple[Array, int]  # of a spline, and its degree
 PADDING = 6  # values of the next period on either side of a periodic table: a spline hardly depends on farther ones
 DEFAULT_LENGTH = 0.25  # of an axis: over which an unknown function, or the error of a condition, goes together
 END_SLACK = 1e-9  # of the axis: a table may miss its ends by rounding
@@ -117,7 +114,7 @@ class Table:
         if len(self.axes) > 1 or not np.all(self.value > 0.0):
             return
         ((axis, x),) = self.axes.items()
-        fine = np.unique(np.concatenate([np.linspace(a, b, 11) for a, b in pairwise(x)]))
+        fine = np.unique(x[:-1, None] + np.diff(x)[:, None] * np.linspace(0.0, 1.0, 11))
         curve = self({axis: fine})
         if curve.min() <= 0.0:
             at = f"{curve.min():.3g} at {axis} = {fine[np.argmin(curve)]:.3g}"
@@ -131,31 +128,41 @@ class Table:
         received = f"{axis} from {x[0]:g} to {x[-1]:g}"
         return expected(f"a table {name} that covers {axis} from {lower:g} to {upper:g}", received, "a longer table")
 
-    @cached_property
-    def _splines(self) -> dict[str, BSpline]:
-        """Along each axis, the spline through 1 at one point and 0 at the others, for every point."""
-        from scipy.interpolate import make_interp_spline
-
-        return {name: make_interp_spline(x, np.eye(len(x)), k=min(3, len(x) - 1)) for name, x in self.axes.items()}
-
     def __call__(self, points: Points, along: str = "") -> Array:
         """Values, or a derivative along axes such as "x" or "xx", at points."""
-        count = len(next(iter(points.values())))
-        distinct = {name: np.unique(points[name], return_inverse=True) for name in self.axes}
-        if len(self.axes) > 1 and np.prod([float(len(x)) for x, _ in distinct.values()]) <= count:  # points of a grid
-            grid = self.value
-            for name, (x, _) in distinct.items():
-                grid = np.tensordot(grid, self._shares(name, x, along), axes=(0, 1))
-            return np.asarray(grid[tuple(where for _, where in distinct.values())], float)
-        result = np.broadcast_to(self.value, (count, *self.value.shape))
-        for name in self.axes:
-            result = np.einsum("nk,nk...->n...", self._shares(name, points[name], along), result)
-        return np.asarray(result, float)
+        from scipy.interpolate import BSpline
 
-    def _shares(self, name: str, x: Array, along: str) -> Array:
-        """Of every value along an axis, in what the table or its derivative is at x: (points, values)."""
-        spline, order = self._splines[name], along.count(name)
-        return np.broadcast_to(spline(x, nu=order) if order <= spline.k else 0.0, (len(x), len(self.axes[name])))
+        splines, weights = self._spline(tuple(along.count(name) for name in self.axes))
+        count = len(next(iter(points.values())))
+        shares, places = [], []
+        for name, (knots, degree) in zip(self.axes, splines, strict=True):
+            features = BSpline.design_matrix(np.asarray(points[name], float), knots, degree, extrapolate=True)
+            shares.append(features.data.reshape(count, degree + 1))
+            places.append(features.indices.reshape(count, degree + 1))
+        found = np.zeros(count)
+        for which in np.ndindex(*(degree + 1 for _, degree in splines)):  # the few B-splines that live at a point
+            share = math.prod(own[:, at] for own, at in zip(shares, which, strict=True))
+            found += share * weights[tuple(own[:, at] for own, at in zip(places, which, strict=True))]
+        return found
+
+    @cached_property
+    def _splines(self) -> dict[tuple[int, ...], tuple[list[Knots], Array]]:
+        return {}
+
+    def _spline(self, orders: tuple[int, ...]) -> tuple[list[Knots], Array]:
+        """The tensor spline through the values, or a derivative of it: knots and degree per axis, and its weights."""
+        from scipy.interpolate import BSpline, make_interp_spline
+
+        if orders not in self._splines:
+            splines, weights = [], self.value
+            for position, (x, order) in enumerate(zip(self.axes.values(), orders, strict=True)):
+                degree = min(3, len(x) - 1)
+                spline = make_interp_spline(x, np.moveaxis(weights, position, 0), k=degree)
+                spline = spline.derivative(order) if order <= degree else BSpline(spline.t, 0.0 * spline.c, degree)
+                splines.append((spline.t, spline.k))
+                weights = np.moveaxis(spline.c[: len(spline.t) - spline.k - 1], 0, position)
+            self._splines[orders] = splines, weights
+        return self._splines[orders]
 
 
 def located(points: Points, names: Sequence[str], constants: Mapping[str, float | Table]) -> dict[str, Array]:

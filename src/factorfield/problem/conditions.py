@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,19 +41,36 @@ class Initial:
     length: float | Mapping[str, float] | None = None
 
 
+Place = Mapping[str, float | tuple[float, float]] | str | int | Sequence[int] | None
+
+
 @dataclass(frozen=True)
 class Boundary:
-    """A relation on a face of the domain, such as Boundary("u_x = 0", at={"x": 0}).
+    """A relation on a face of the domain, such as Boundary("u_x = 0", at={"x": 0}), or on the boundary of a region.
+
+    With a region: Boundary("u = 0") on all of its boundary, at="x > 0.9" where that holds, at={"x": 0} on that side of
+    the box, at=2 or at=[0, 3] on these edges of a polygon. u_n is the derivative along the outward normal:
+    Boundary("u_n + h*(u - 20) = 0").
 
     Two places ask for equal values at both: Boundary("u", at={"x": (0, 1)}) and Boundary("u_x", at={"x": (0, 1)}) make
     a field periodic. `sigma` and `length` are those of ff.Initial, `length` along the face: {"t": 2.0} for a wall that
-    drifts.
+    drifts. `inside=True` allows places between the faces: Boundary("u = 0", at={"x": 0.5}, inside=True).
     """
 
     text: str
-    at: Mapping[str, float | tuple[float, float]]
+    at: Place = None
     sigma: float | None = None
     length: float | Mapping[str, float] | None = None
+    inside: bool = False
+
+    @property
+    def where(self) -> str:
+        """The place in words; empty for all of a region's boundary."""
+        if isinstance(self.at, Mapping):
+            return ", ".join(f"{axis} = {value}" for axis, value in self.at.items())
+        if self.at is None or isinstance(self.at, str):
+            return self.at or ""
+        return f"edges {', '.join(map(str, self.at))}" if isinstance(self.at, Iterable) else f"edge {self.at}"
 
 
 class Observations:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import AdviceWarning, ProblemError, expected, nearest
 from factorfield.problem.coefficients import Table, located
-from factorfield.problem.domain import Domain
+from factorfield.problem.domain import Domain, Points
 from factorfield.problem.parsing import evaluate, names_in, parse_sides
+from factorfield.problem.places import places_of
+from factorfield.problem.relation import Relation, evaluate_coefficient
+from factorfield.problem.shape import Shape
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
@@ -46,26 +50,42 @@ def check_counts(fields: Sequence[str], statements: Sequence[Statement]) -> None
 
 
 def check_contradictions(
-    statements: Sequence[Statement], domain: Domain, constants: Mapping[str, float | Table]
+    statements: Sequence[Statement], domain: Domain, shape: Shape | None, constants: Mapping[str, float | Table]
 ) -> None:
-    """Two conditions on one face that ask the same quantity to have different values."""
+    """Two conditions on one face, or on one part of a region's boundary, that ask the same quantity to have different
+    values."""
     told: dict[object, list[Told]] = {}
-    for statement in statements:
-        if statement.face is not None and not statement.stencil and statement.relation.is_linear:
-            one = _told(statement, domain, constants)
-            if one is not None:
-                told.setdefault((one.ratios, *sorted(statement.face.items())), []).append(one)
+    along = {name: axis.cells(POINTS) for name, axis in domain.items()}
+    linear = [s for s in statements if s.face is not None and not s.stencil and s.relation.is_linear]
+    for statement in linear:
+        points = {} if statement.wall is not None else places_of(statement, domain, shape, along)
+        one = _told(statement, points, constants) if points else None
+        if one is not None:
+            told.setdefault((one.ratios, *sorted((statement.face or {}).items())), []).append(one)
     for same in told.values():
-        values, slack = np.stack([one.values for one in same]), np.array([one.slack for one in same])
-        for index, one in enumerate(same[1:], 1):
-            gap = np.max(np.abs(values[:index] - one.values), axis=1)
-            beyond = gap - CONTRADICTION * np.hypot(slack[:index], one.slack) - 1e-9
-            if np.any(beyond > 0.0):
-                first = int(np.argmax(beyond > 0.0))
-                raise ProblemError(
-                    f"expected conditions that can hold together, received {same[first].name!r} and {one.name!r}, "
-                    f"which differ by {gap[first]:.3g}; try removing one of them, or a larger sigma"
-                )
+        _compare(same)
+    for first, second in combinations([s for s in linear if s.wall is not None], 2):
+        assert first.wall is not None and second.wall is not None
+        wall = first.wall.shared(second.wall)
+        if wall is not None:
+            points = places_of(replace(first, wall=wall), domain, shape, along)
+            pair = [_told(first, points, constants), _told(second, points, constants)]
+            if pair[0] is not None and pair[1] is not None and pair[0].ratios == pair[1].ratios:
+                _compare([one for one in pair if one is not None])
+
+
+def _compare(same: Sequence[Told]) -> None:
+    """Refuse different values of one quantity."""
+    values, slack = np.stack([one.values for one in same]), np.array([one.slack for one in same])
+    for index, one in enumerate(same[1:], 1):
+        gap = np.max(np.abs(values[:index] - one.values), axis=1)
+        beyond = gap - CONTRADICTION * np.hypot(slack[:index], one.slack) - 1e-9
+        if np.any(beyond > 0.0):
+            first = int(np.argmax(beyond > 0.0))
+            raise ProblemError(
+                f"expected conditions that can hold together, received {same[first].name!r} and {one.name!r}, "
+                f"which differ by {gap[first]:.3g}; try removing one of them, or a larger sigma"
+            )
 
 
 def check_repeats(points: Mapping[str, Array], what: str) -> None:
@@ -90,22 +110,39 @@ class Told:
     slack: float  # sigma of the values
 
 
-def _told(statement: Statement, domain: Domain, constants: Mapping[str, float | Table]) -> Told | None:
+def _told(statement: Statement, points: Points, constants: Mapping[str, float | Table]) -> Told | None:
     """In numbers, jet by jet; None where a coefficient is unknown, or the first one has no value somewhere."""
-    relation, face = statement.relation, statement.face or {}
+    relation = statement.relation
     if any(name not in constants for name in relation.parameters):
         return None
-    points = domain.tensor({n: [face[n]] if n in face else domain[n].cells(POINTS) for n in domain.names})
-    known = {**constants, **located(points, relation.coordinates, constants)}
-    sides, jets = parse_sides(relation.text), sorted(str(symbol) for symbol in relation.jets)
-    zero = dict.fromkeys(names_in(sides), 0.0) | known  # a name that cancels needs a value too
-    rest = evaluate(sides, zero | dict.fromkeys(jets, 0.0))
-    slopes = [evaluate(sides, zero | dict.fromkeys(jets, 0.0) | {name: 1.0}) - rest for name in jets]
+    jets = sorted(str(symbol) for symbol in relation.jets)
+    rest, slopes = (_parts if statement.wall is None else _parts_on_wall)(relation, jets, points, constants)
     with np.errstate(all="ignore"):
-        shares = [np.broadcast_to(slope / slopes[0], points[domain.names[0]].shape) for slope in slopes]
+        shares = [np.broadcast_to(slope / slopes[0], next(iter(points.values())).shape) for slope in slopes]
         values = np.broadcast_to(-rest / slopes[0], shares[0].shape)
     if not np.all(np.isfinite([*shares, values])):
         return None
     sigma = statement.sigma if isinstance(statement.sigma, float) else 0.0
     ratios = tuple((name, share.round(DIGITS).tobytes()) for name, share in zip(jets, shares, strict=True))
     return Told(statement.name, ratios, values, sigma / float(np.max(np.abs(slopes[0]))))
+
+
+def _parts(
+    relation: Relation, jets: Sequence[str], points: Points, constants: Mapping[str, float | Table]
+) -> tuple[Array, list[Array]]:
+    """What a relation says without fields, and the coefficient of each jet, read off its text."""
+    known = {**constants, **located(points, relation.coordinates, constants)}
+    sides = parse_sides(relation.text)
+    zero = dict.fromkeys(names_in(sides), 0.0) | known  # a name that cancels needs a value too
+    rest = evaluate(sides, zero | dict.fromkeys(jets, 0.0))
+    return rest, [evaluate(sides, zero | dict.fromkeys(jets, 0.0) | {name: 1.0}) - rest for name in jets]
+
+
+def _parts_on_wall(
+    relation: Relation, jets: Sequence[str], points: Points, constants: Mapping[str, float | Table]
+) -> tuple[Array, list[Array]]:
+    """The same of a relation whose text may name normal derivatives."""
+    named = {str(symbol): relation.expression.diff(symbol) for symbol in relation.jets}
+    plain = relation.expression.subs(dict.fromkeys(relation.jets, 0))
+    found = [evaluate_coefficient(entry, constants, points) for entry in (plain, *(named[name] for name in jets))]
+    return np.asarray(found[0]), [np.asarray(slope) for slope in found[1:]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +22,13 @@ TIME = "t"
 SHORTEST, LONGEST = 1e-30, 1e30  # axes: eighth derivatives of fields over them are still numbers
 DISTINCT = 1e-10  # length of an axis over its ends, at least: points in between must differ
 MOST_AXES = 4  # time and space
+NORMAL = "_normal_"  # before an axis: that part of the unit normal out of a region; no text can name it
 PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
+
+
+def normal_along(axis: str) -> str:
+    """The name, among the coordinates of points on a wall, of the outward normal's part along an axis."""
+    return NORMAL + axis
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,11 @@ class Axis:
         x = np.asarray(x, float)
         return (x >= self.lower - slack) & (x <= self.upper + slack)
 
+    def is_end(self, x: ArrayLike) -> NDArray[np.bool_]:
+        """Which of these are one of the two ends, up to rounding?"""
+        apart = np.abs(np.subtract.outer(np.asarray(x, float), [self.lower, self.upper]))
+        return np.asarray(np.min(apart, axis=-1) <= 1e-9 * self.length)
+
 
 @dataclass(frozen=True)
 class Periodic(Axis):
@@ -82,9 +94,10 @@ class Domain(dict[str, Axis]):
             )
         for name, axis in axes.items():
             if not (isinstance(name, str) and len(name) == 1 and name.isascii() and name.islower()):
-                raise expected(
-                    "axis names of one lower-case letter (u_xt then means d2u/dxdt)", name, "'x', 'y' or 't'"
-                )
+                first = str(name)[:1].lower()
+                attempt = f"{first!r}" if first.isalpha() else "'x', 'y' or 't'"
+                wanted = "axis names of one lower-case letter (u_xt then means d2u/dxdt, and U, T or N can be fields)"
+                raise expected(wanted, repr(name), attempt)
             if not isinstance(axis, Axis):
                 raise expected(
                     f"ff.Periodic or ff.Interval for axis {name!r}", axis, f"{{'{name}': ff.Interval(0, 1)}}"
@@ -127,15 +140,18 @@ class Domain(dict[str, Axis]):
             points[name] = axis.lower + offset * (axis.length / counts[name])
         return points
 
-    def check_inside(self, points: Points, what: str) -> None:
+    def check_inside(self, points: Points, what: str, remedies: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Refuse points beyond the ends; `remedies` names what else to try for some axes."""
         for name in self.names:
             axis, x = self[name], points[name]
             outside = ~axis.contains(x)
             if np.any(outside):
+                others = f"{remedies[name]}, " if name in remedies else ""
                 raise ProblemError(
                     f"expected {what} inside [{axis.lower:g}, {axis.upper:g}] along {name}, received "
                     f"{int(outside.sum())} outside (first {name} = {x[outside][0]:.6g}); "
-                    f"try {self._exchanged(points, name)}the units of both, a wider domain, or dropping these points"
+                    f"try {self._exchanged(points, name)}{others}the units of both, a wider domain, or dropping these "
+                    "points"
                 )
 
     def _exchanged(self, points: Points, name: str) -> str:

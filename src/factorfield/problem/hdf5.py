@@ -7,8 +7,9 @@ hold, unpack without end, or hold what is no number; all of that is refused in o
 from __future__ import annotations
 
 import math
+import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -20,9 +21,11 @@ from factorfield.errors import ProblemError, expected, shortened
 
 if TYPE_CHECKING:
     import h5py
+    import xarray as xr
 
 Array = NDArray[np.float64]
-MOST_OBJECTS = 20_000  # groups and datasets
+MOST_OBJECTS = 10_000  # groups and datasets
+MOST_VARIABLES = 2_000  # of a NetCDF file: xarray looks at every one of them
 OF_DIMENSIONS = ("DIMENSION_LIST", "REFERENCE_LIST")  # NetCDF's own references, from a variable to its dimensions
 DEFLATE, KNOWN_FILTERS = 1, (1, 2, 3, 5, 6, 32000)  # deflate, shuffle, checksum, n-bit, scale-offset, LZF
 LARGEST_RATIO = 1032  # of deflate: what is unpacked, over what is stored
@@ -129,10 +132,34 @@ def _check_filters(path: str, dataset: h5py.Dataset, limit: int) -> None:
     if DEFLATE not in filters:
         return
     size = math.prod(dataset.chunks) * dataset.dtype.itemsize
-    for index in range(dataset.id.get_num_chunks()):
-        chunk = dataset.id.get_chunk_info(index)
-        if chunk.size * LARGEST_RATIO <= limit:
-            continue
-        _, packed = dataset.id.read_direct_chunk(chunk.chunk_offset)
+    large: list[tuple[int, ...]] = []
+
+    def look(chunk: h5py.h5d.StoreInfo) -> None:
+        if chunk.size * LARGEST_RATIO > limit:
+            large.append(chunk.chunk_offset)
+
+    dataset.id.chunk_iter(look)  # one walk: asked for by its number, each chunk is searched from the first
+    for offset in large:
+        _, packed = dataset.id.read_direct_chunk(offset)
         if len(zlib.decompressobj().decompress(packed, size + 5)) > size + 4:  # a checksum may follow
             raise expected(f"chunks of {size} bytes in {path!r}", "one that unpacks to more", "writing it again")
+
+
+@contextmanager
+def netcdf(file: BinaryIO, wanted: Collection[str], datasets: Mapping[str, h5py.Dataset]) -> Iterator[xr.Dataset]:
+    """The wanted variables of an open file as xarray knows them; what it thinks of odd attributes is not told.
+
+    Units are for readers: a time axis in "days" stays the numbers that were measured at, or solved with.
+    """
+    import xarray as xr
+
+    others = [name for name in datasets if "/" not in name and name not in wanted]
+    if len(others) > MOST_VARIABLES:
+        received = f"{len(others) + len(wanted)}"
+        raise expected(f"a NetCDF file of at most {MOST_VARIABLES} variables", received, "those that are needed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with xr.open_dataset(
+            file, engine="h5netcdf", decode_times=False, drop_variables=others, phony_dims="access"
+        ) as lazy:
+            yield lazy

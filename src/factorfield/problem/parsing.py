@@ -1,13 +1,14 @@
 """Text to SymPy without running it: Python's grammar reads the text, a whitelist passes the tree, nothing is evaluated.
 
-Allowed: names, numbers, + - * / **, parentheses, the functions of FUNCTIONS with one argument, and one `=`; in
-conditions also comparisons (< <= > >=) joined by `and`, `or`, `not`.
+Allowed: names, numbers, + - * / **, parentheses, the functions of FUNCTIONS, and one `=`; in conditions, which are
+texts of their own or the first argument of `where`, also comparisons (< <= > >=) joined by `and`, `or`, `not`.
 Length, depth, numbers and exponents are bounded, so that a hostile text costs milliseconds.
 """
 
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 import operator
 import re
@@ -24,9 +25,18 @@ if TYPE_CHECKING:
     import sympy
 
 Array = NDArray[np.float64]
-FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "atan", "erf", "abs")
+SMOOTH = ("sin", "cos", "tan", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "atan", "erf", "abs")
+# examples by name: their first argument has a zero or a condition, and there they jump or have a kink
+JUMPING = {
+    "heaviside": "heaviside(t - 1)", "sign": "sign(x - 0.5)", "min": "min(x, 0.5)", "max": "max(x, 0.5)",
+    "where": "where(x < 0.5, 1, 2)",
+}  # fmt: skip
+POINT = "point"  # a source of integral one: point(x - 0.3, 0.02) is a Gaussian of that width
+ARGUMENTS = {"min": (2,), "max": (2,), "where": (3,), POINT: (1, 2)}  # how many; one of the others
+FUNCTIONS = (*SMOOTH, *JUMPING, POINT)
 CONSTANTS = ("pi",)
 RESERVED = frozenset(FUNCTIONS + CONSTANTS)
+SHORTER = {"lambda": "lam"}  # words of Python's that people take for coefficients
 LONGEST_TEXT = 2000
 DEEPEST = 120
 LARGEST_POWER = 20
@@ -34,7 +44,7 @@ MOST_LEVELS = 24  # of sums in products in functions; long sums and products are
 LARGEST_NUMBER = 1e100
 
 _PLAIN = (ast.BinOp, ast.UnaryOp, ast.Load, ast.UAdd, ast.USub, ast.Pow, ast.Add, ast.Sub, ast.Mult, ast.Div)
-_ARRAY_NAMES = {"atan": "arctan"}  # where NumPy's are other than ours
+_ARRAY_NAMES = {"atan": "arctan", "min": "minimum", "max": "maximum"}  # where NumPy's are other than ours
 _BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 COMPARISONS = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _EQUALS = re.compile(r"(?<![<>=!])=(?!=)")  # not that of <= >= == !=
@@ -88,11 +98,21 @@ def _syntax_tree(side: str, text: str, example: str) -> ast.expr:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(side.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        reason = getattr(problem, "msg", None) or "it is not an expression"
-        raise expected(f"an expression such as {example}", f"{shortened(text)!r} ({reason})", "checking it") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what these say is about Python
+        raise expected(f"an expression such as {example}", repr(shortened(text)), _meant(text)) from None
     _check_depth(tree)
     return tree
+
+
+def _meant(text: str) -> str:
+    """What to try where Python's grammar reads no expression."""
+    if word := next((word for word in re.findall(r"[A-Za-z_]\w*", text) if keyword.iskeyword(word)), None):
+        return f"another name than {word!r}, which is a word of its own: {SHORTER.get(word, word + '0')}"
+    if "'" in text or "\u2032" in text:
+        return "u_x, u_t, u_xx for derivatives in place of primes"
+    if re.search(r"\d\s*[A-Za-z(]|\)\s*[A-Za-z0-9(]", text):
+        return "* between factors: 2*u, not 2u"
+    return "checking signs and parentheses"
 
 
 def _check_depth(tree: ast.expr) -> None:
@@ -105,10 +125,18 @@ def _check_depth(tree: ast.expr) -> None:
 
 
 def _check_nodes(tree: ast.expr) -> None:
-    for node in ast.walk(tree):
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Call):
             _check_call(node)
-        elif isinstance(node, ast.Constant):
+            is_choice = isinstance(node.func, ast.Name) and node.func.id == "where"
+            if is_choice:
+                check_condition(node.args[0])
+            waiting += node.args[is_choice:]
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Constant):
             _check_number(node.value)
         elif isinstance(node, ast.Name):
             if "__" in node.id or node.id.startswith("_"):
@@ -138,7 +166,8 @@ def check_condition(tree: ast.expr) -> None:
 def _remedy(node: ast.AST) -> str:
     remedies = {
         ast.BitXor: "u**2", ast.Attribute: "the name without the dot, such as sin(x) or pi",
-        ast.Compare: "removing it, or ff.Region for where an equation holds",
+        ast.Compare: "where(x < 0.5, 1, 2) for a value that depends on it",
+        ast.IfExp: "where(x < 0.5, 1, 2)",
     }  # fmt: skip
     return remedies.get(type(node), "removing it")
 
@@ -147,8 +176,9 @@ def _describe(node: ast.AST) -> str:
     words = {
         ast.Attribute: "attribute access (a dot)",
         ast.Subscript: "a subscript [...]",
-        ast.Lambda: "a lambda",
+        ast.Lambda: "'lambda', a word of Python's own",
         ast.Compare: "a comparison",
+        ast.IfExp: "'if ... else'",
         ast.BitXor: "'^' (powers are written **)",
         ast.keyword: "a keyword argument",
         ast.Name: "a name alone",
@@ -165,6 +195,8 @@ OPERATORS = ("laplacian", "laplace", "grad", "gradient", "div", "diff", "d", "D"
 
 
 def _check_call(node: ast.Call) -> None:
+    if isinstance(node.func, ast.Constant | ast.BinOp):
+        raise expected("a sign between a number and a parenthesis", ast.unparse(node), "* between factors: 2*(x + 1)")
     if not isinstance(node.func, ast.Name):
         listed = ", ".join(FUNCTIONS)
         raise expected(
@@ -174,8 +206,11 @@ def _check_call(node: ast.Call) -> None:
         close = nearest(node.func.id, FUNCTIONS)
         operators = "derivatives spelt out, such as u_xx + u_yy, " if node.func.id in OPERATORS else ""
         raise expected("a listed function", f"{node.func.id}(...)", f"{operators}{close}")
-    if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
-        raise expected(f"one argument for {node.func.id}", f"{len(node.args)}", f"{node.func.id}(u)")
+    name, counts = node.func.id, ARGUMENTS.get(node.func.id, (1,))
+    if len(node.args) not in counts or node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+        wanted = "one argument" if counts == (1,) else f"{' or '.join(map(str, counts))} arguments"
+        example = JUMPING.get(name, "point(x - 0.3, 0.02)" if name == POINT else f"{name}(u)")
+        raise expected(f"{wanted} for {name}", f"{len(node.args)}", example)
 
 
 def _check_number(value: object) -> None:
@@ -230,15 +265,27 @@ def _number(node: ast.expr, values: Mapping[str, Any]) -> Any:
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.Call):
         assert isinstance(node.func, ast.Name)
-        argument = _number(node.args[0], values)
-        if node.func.id == "erf":
-            from scipy import special
-
-            return special.erf(argument)
-        return getattr(np, _ARRAY_NAMES.get(node.func.id, node.func.id))(argument)
+        return _called(node.func.id, node.args, values)
     assert isinstance(node, ast.BinOp)
     operation = np.power if isinstance(node.op, ast.Pow) else _BINARY[type(node.op)]
     return operation(_number(node.left, values), _number(node.right, values))
+
+
+def _called(name: str, arguments: list[ast.expr], values: Mapping[str, Any]) -> Any:
+    if name == "where":
+        chosen = [_number(each, values) for each in arguments[1:]]
+        return np.where(holds(arguments[0], values), *chosen)
+    numbers = [_number(each, values) for each in arguments]
+    if name == "erf":
+        from scipy import special
+
+        return special.erf(numbers[0])
+    if name == "heaviside":
+        return np.heaviside(numbers[0], 1.0)
+    if name == POINT:
+        away, width = numbers
+        return np.exp(-0.5 * (away / width) ** 2) / (width * math.sqrt(2.0 * math.pi))
+    return getattr(np, _ARRAY_NAMES.get(name, name))(*numbers)
 
 
 def to_sympy(sides: list[ast.expr], symbols: Mapping[str, sympy.Symbol], parameters: frozenset[str]) -> sympy.Expr:
@@ -269,6 +316,8 @@ def _convert(node: ast.expr, symbols: Mapping[str, sympy.Symbol], parameters: fr
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.Call):
         assert isinstance(node.func, ast.Name)
+        if node.func.id not in SMOOTH:
+            return _special(node.func.id, node.args, convert)
         argument = convert(node.args[0])
         function = getattr(sympy, "Abs" if node.func.id == "abs" else node.func.id)
         return _as_number(lambda: float(function(argument))) if argument.is_number else function(argument)
@@ -277,6 +326,43 @@ def _convert(node: ast.expr, symbols: Mapping[str, sympy.Symbol], parameters: fr
     if isinstance(node.op, ast.Pow):
         return _power(left, node.right, convert, parameters)
     return _BINARY[type(node.op)](left, convert(node.right))
+
+
+def _special(name: str, arguments: list[ast.expr], convert: Callable[[ast.expr], sympy.Expr]) -> sympy.Expr:
+    """Jumps as cases, which every kind of array can tell; SymPy is not asked to simplify them."""
+    import sympy
+
+    def cases(*pairs: Any) -> sympy.Expr:
+        return sympy.Piecewise(*pairs, evaluate=False)
+
+    if name == "where":
+        first, other = (convert(each) for each in arguments[1:])
+        return cases((first, _condition(arguments[0], convert)), (other, True))
+    first, *others = (convert(each) for each in arguments)
+    if name == POINT:
+        (width,) = others
+        return sympy.exp(-((first / width) ** 2) / 2) / (width * math.sqrt(2.0 * math.pi))
+    if name in ("min", "max"):
+        (other,) = others
+        return cases((first, first <= other if name == "min" else first >= other), (other, True))
+    if name == "sign":
+        return cases((-1, first < 0), (1, first > 0), (0, True))
+    return cases((0, first < 0), (1, True))
+
+
+def _condition(node: ast.expr, convert: Callable[[ast.expr], sympy.Expr]) -> Any:
+    """A condition as SymPy's."""
+    import sympy
+
+    if isinstance(node, ast.BoolOp):
+        join = sympy.And if isinstance(node.op, ast.And) else sympy.Or
+        return join(*(_condition(part, convert) for part in node.values), evaluate=False)
+    if isinstance(node, ast.UnaryOp):
+        return sympy.Not(_condition(node.operand, convert))
+    assert isinstance(node, ast.Compare)
+    sides = [convert(side) for side in (node.left, *node.comparators)]
+    pairs = zip(node.ops, sides, sides[1:], strict=False)
+    return sympy.And(*(COMPARISONS[type(op)](left, right) for op, left, right in pairs), evaluate=False)
 
 
 def _power(

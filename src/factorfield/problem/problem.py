@@ -9,8 +9,8 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,14 @@ from factorfield.problem.coefficients import DEFAULT_LENGTH, Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
 from factorfield.problem.consistency import check_contradictions, check_counts, check_repeats
 from factorfield.problem.domain import TIME, Axis, Domain
+from factorfield.problem.jumps import with_widths
 from factorfield.problem.noise import checked_noise
-from factorfield.problem.parsing import RESERVED, names_in, operations_in, parse_sides
-from factorfield.problem.relation import Relation, find_fields, parse_relation
+from factorfield.problem.parsing import RESERVED, names_in, operations_in, parse_condition, parse_sides
+from factorfield.problem.region import Region
+from factorfield.problem.relation import Relation, check_known, find_fields, parse_relation
+from factorfield.problem.shape import Shape
 from factorfield.problem.statement import Error, GivenSigma, Statement
-from factorfield.problem.stencil import average, difference
+from factorfield.problem.stencil import average, difference, shifted
 from factorfield.problem.units import checked_units, units_of_truth
 
 if TYPE_CHECKING:
@@ -34,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["Boundary", "Condition", "Equation", "Initial", "Observations", "Problem", "Statement", "Unknown"]
 Array = NDArray[np.float64]
 LARGEST_VALUE = 1e150  # of a measurement, coefficient or place: squares must be numbers too
-MOST_EQUATIONS, MOST_CONDITIONS = 50, 200
+MOST_EQUATIONS, MOST_CONDITIONS, MOST_PARAMETERS = 50, 200, 500
 MOST_OPERATIONS = 5000  # names, numbers and operations in the texts of all of them
+Said = TypeVar("Said", Equation, Initial, Boundary, Observations, Condition)
 Equations = str | Equation | Sequence[str | Equation]
 
 
@@ -50,6 +54,7 @@ class Changes(TypedDict, total=False):
     stored: xr.DataArray | None
     name: str
     units: Mapping[str, str] | None
+    region: Region | None
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -61,6 +66,7 @@ class Problem:
     parameters  {"b": 0.4}, ff.Unknown(1.0, 0.5), an unknown function ff.Unknown(1.0, 0.5, over="x"), or ff.Table
     conditions  [ff.Observations(...), ff.Initial(...), ff.Boundary(...)], may be empty
     truth       the known solution on a grid (xarray.DataArray), where there is one; `stored` a file's own field
+    region      the part of the two space axes where all this holds: ff.Region, or None for the whole domain
     units       {"x": "m", "t": "s", "u": "degC"}: text that labels pictures and files, and changes no number
     """
 
@@ -73,6 +79,8 @@ class Problem:
     name: str
     fields: tuple[str, ...]
     units: Mapping[str, str]
+    region: Region | None
+    shape: Shape | None  # the region in its domain
     statements: tuple[Statement, ...]
     unknowns: Mapping[str, Unknown]  # unknown numbers
     functions: Mapping[str, Unknown]  # unknown functions
@@ -90,10 +98,12 @@ class Problem:
         stored: xr.DataArray | None = None,
         name: str = "",
         units: Mapping[str, str] | None = None,
+        region: Region | None = None,
     ) -> None:
         self._set(domain=domain if isinstance(domain, Domain) else Domain(domain))
-        self._set(equations=_as_equations(equation))
-        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=_as_conditions(conditions))
+        self._set(equations=tuple(self._with_widths(e) for e in _as_equations(equation)))
+        said = tuple(self._with_widths(c) for c in _as_conditions(conditions))
+        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=said)
         self._set(truth=truth, stored=stored, name=name)
         unknown = {n: value for n, value in self.parameters.items() if isinstance(value, Unknown)}
         self._set(
@@ -102,6 +112,8 @@ class Problem:
             constants={n: value for n, value in self.parameters.items() if n not in unknown},
             typical_parameters={n: v.mean if isinstance(v, Unknown) else v for n, v in self.parameters.items()},
         )
+        shape = None if region is None else Shape.of(region, self.domain, self.parameters)
+        self._set(region=region, shape=shape)
         check_counts_of(self.equations, self.conditions)
         texts = [e.text for e in self.equations] + [c.text for c in self.conditions if not isinstance(c, Observations)]
         axes = self.domain.names
@@ -116,11 +128,24 @@ class Problem:
         conditioned = (self._condition_statement(condition, names) for condition in self.conditions)
         self._set(statements=(*self._equation_statements(), *conditioned))
         check_counts(self.fields, self.statements)
-        check_contradictions(self.statements, self.domain, self.constants)
+        check_contradictions(self.statements, self.domain, self.shape, self.constants)
         named = [names_in(parse_sides(text)) for text in (*texts, *(s.relation.text for s in self.statements))]
+        named += [names_in([parse_condition(text)]) for text in self._conditions_on_places()]
         used = {name for names in named for name in (*names, *(n.partition("_")[0] for n in names))}
         for unused in sorted(set(self.parameters) - used):
             warnings.warn(f"parameter {unused!r} appears in no equation or condition", AdviceWarning, stacklevel=2)
+
+    def _conditions_on_places(self) -> list[str]:
+        """Texts that say where: the region's, and those of walls."""
+        walls = [c.at for c in self.conditions if isinstance(c, Boundary) and isinstance(c.at, str)]
+        return [*walls, self.region.text] if self.region is not None and self.region.text else walls
+
+    def _with_widths(self, said: Said) -> Said:
+        """With a width for every point source that has none."""
+        if isinstance(said, Observations):
+            return said
+        text = with_widths(said.text, self.domain)
+        return said if text == said.text else replace(said, text=text)
 
     def _counted(self, given: Mapping[str, str]) -> dict[str, str]:
         """Units of axes whose numbers were timestamps: those of the problem, where it names them."""
@@ -139,7 +164,7 @@ class Problem:
         own: Changes = {
             "equation": self.equations, "domain": self.domain, "parameters": self.parameters,
             "conditions": self.conditions, "truth": self.truth, "stored": self.stored, "name": self.name,
-            "units": self.units,
+            "units": self.units, "region": self.region,
         }  # fmt: skip
         return Problem(**(own | changes))
 
@@ -154,11 +179,15 @@ class Problem:
         """Axes, fields and coefficients: all that may have units."""
         return (*self.domain.names, *self.fields, *self.parameters)
 
-    def relation(self, text: str) -> Relation:
-        """A further relation in this problem's names: what `predict(of=...)` reads."""
+    def relation(self, text: str, on_wall: bool = False) -> Relation:
+        """A further relation in this problem's names: what `predict(of=...)` reads; on a region's wall with u_n."""
         tables = {name: tuple(v.axes) for name, v in self.parameters.items() if isinstance(v, Table)}
         plain = tuple(name for name in self.parameters if name not in tables and name not in self.functions)
-        return parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables)
+        plane = self.shape.axes if on_wall and self.shape is not None else ()
+        relation = parse_relation(text, self.fields, self.domain.names, plain, tuple(self.functions), tables, plane)
+        for jumping in relation.jumps:
+            check_known(jumping, self.unknowns)
+        return relation
 
     def __repr__(self) -> str:
         equations = "; ".join(e.text for e in self.equations)
@@ -190,7 +219,12 @@ class Problem:
         return self._boundary_statement(condition, names)
 
     def _boundary_statement(self, condition: Boundary, names: Counter[str]) -> Statement:
-        face, pair = _checked_face(condition.at, self.domain)
+        if self.shape is not None and not _is_instant(condition.at):
+            return self._wall_statement(condition, self.shape, names)
+        if not isinstance(condition.at, Mapping):
+            attempt = "at={'x': 0}, or region=ff.Region(...) for a boundary of any shape"
+            raise expected(f"the face of {condition.text!r} as a mapping", condition.at, attempt)
+        face, pair = _checked_face(condition.at, self.domain, condition.inside)
         where = ", ".join(f"{axis} = {value:g}" for axis, value in face.items())
         if pair is not None and "=" in condition.text:
             raise expected(
@@ -205,8 +239,23 @@ class Problem:
         error = self._error(condition, face, name, names.total())
         return Statement(name, "boundary", relation, face=face, sigma=sigma, stencil=stencil, error=error)
 
-    def _on_face(self, condition: Initial | Boundary, name: str) -> tuple[Relation, GivenSigma]:
-        relation = self.relation(condition.text)
+    def _wall_statement(self, condition: Boundary, shape: Shape, names: Counter[str]) -> Statement:
+        at = condition.at
+        if isinstance(at, Mapping):
+            at, pair = _checked_face(at, self.domain, condition.inside)
+            if pair is not None or not set(at) <= set(shape.axes):
+                remedy = f"at={{'{shape.axes[0]}': 0}}, or at='{shape.axes[0]} > 0'"
+                raise expected("one place along a space axis of a region", condition.at, remedy)
+        if condition.length is not None:
+            raise expected("no length= on the boundary of a region", condition.length, "sigma= alone")
+        where = ", ".join(f"{a} = {x:g}" for a, x in at.items()) if isinstance(at, Mapping) else condition.where
+        name = _numbered(f"boundary {where}: {condition.text}" if where else f"boundary: {condition.text}", names)
+        wall = shape.wall(at, self.parameters)
+        relation, sigma = self._on_face(condition, name, on_wall=True)
+        return Statement(name, "boundary", relation, face={}, sigma=sigma, wall=wall)
+
+    def _on_face(self, condition: Initial | Boundary, name: str, on_wall: bool = False) -> tuple[Relation, GivenSigma]:
+        relation = self.relation(condition.text, on_wall)
         if not relation.jets:
             raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
         return relation, _checked_sigma(condition.sigma, 1, name)
@@ -237,7 +286,8 @@ class Problem:
             arrays[key] = np.broadcast_to(values, target.shape).astype(float)
         if len(target) == 0:
             raise expected(f"at least one value of {column}", "none", "leaving the condition out")
-        self.domain.check_inside(arrays, name)
+        self.domain.check_inside(arrays, name, {axis: "another origin" for axis in condition.units})
+        self._check_in_region(arrays, name)
         if condition.units:
             check_repeats(arrays, name)
         sigma = _checked_sigma(condition.sigma, len(target), name)
@@ -246,19 +296,41 @@ class Problem:
         if stencil and (noise is not None or not relation.is_linear):
             received = f"{noise.name} noise" if noise is not None else f"{relation.text!r}"
             raise expected("average= of a linear functional with Gaussian noise", received, "values at points")
+        for shift, _ in stencil:
+            self._check_in_region(shifted(arrays, shift), f"{name}, averages included,")
         return Statement(name, "observation", relation, arrays, None, target, sigma, noise, stencil)
+
+    def _check_in_region(self, points: Mapping[str, Array], what: str) -> None:
+        if self.shape is None:
+            return
+        outside = np.flatnonzero(~self.shape.contains(points))
+        if len(outside):
+            row = int(outside[0])
+            place = ", ".join(f"{axis} = {points[axis][row]:.6g}" for axis in self.shape.axes)
+            received = f"{len(outside)} outside, first row {row} ({place})"
+            raise expected(f"{what} inside the region", received, "dropping these rows, or a wider region")
+
+
+def check_number(what: str, count: int, most: int) -> None:
+    if count > most:
+        attempt = "measurements of one kind as one condition, many numbers as a table"
+        raise expected(f"at most {most} {what}", str(count), attempt)
 
 
 def check_counts_of(equations: Sequence[Equation], conditions: Sequence[Condition]) -> None:
     """Refuse a description that is longer than formulas can be worked with, before any is."""
-    for what, items, most in (("equations", equations, MOST_EQUATIONS), ("conditions", conditions, MOST_CONDITIONS)):
-        if len(items) > most:
-            raise expected(f"at most {most} {what}", str(len(items)), "measurements of one kind as one condition")
+    check_number("equations", len(equations), MOST_EQUATIONS)
+    check_number("conditions", len(conditions), MOST_CONDITIONS)
     texts = [item.of if isinstance(item, Observations) else item.text for item in (*equations, *conditions)]
     operations = sum(operations_in(parse_sides(text)) for text in texts if text is not None)
     if operations > MOST_OPERATIONS:
         received = f"{operations} names, numbers and operations"
         raise expected(f"at most {MOST_OPERATIONS} in all texts together", received, "tables for long formulas")
+
+
+def _is_instant(at: object) -> bool:
+    """Does a condition speak of an instant, and not of walls?"""
+    return isinstance(at, Mapping) and TIME in at
 
 
 def _numbered(name: str, names: Counter[str]) -> str:
@@ -285,6 +357,7 @@ def _as_conditions(conditions: object) -> tuple[Condition, ...]:
 
 def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict[str, float | Unknown | Table]:
     checked: dict[str, float | Unknown | Table] = {}
+    check_number("parameters", len(parameters), MOST_PARAMETERS)
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):
             raise expected("parameter names of letters, digits and underscores", name, "'nu'")
@@ -309,6 +382,9 @@ def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict
 
 
 def _numbers(values: object, what: str) -> Array:
+    if getattr(getattr(values, "dtype", None), "kind", "") == "M":
+        attempt = "a table with them: ff.Observations(frame, t={'column': 'time', 'unit': 'h', 'origin': '2024-05-01'})"
+        raise expected(f"numbers for {what}", "dates", attempt)
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -371,7 +447,7 @@ def _checked_lengths(length: object, free: Mapping[str, Axis], what: str) -> dic
     return lengths
 
 
-def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[str, float, float] | None]:
+def _checked_face(at: object, domain: Domain, inside: bool) -> tuple[dict[str, float], tuple[str, float, float] | None]:
     """The face, and (axis, first, second) if one axis names two places."""
     if not isinstance(at, Mapping) or not at:
         raise expected("the face as a mapping", at, "at={'x': 0}")
@@ -384,12 +460,12 @@ def _checked_face(at: object, domain: Domain) -> tuple[dict[str, float], tuple[s
         if numbers.shape not in ((1,), (2,)) or (len(numbers) == 2 and (pair or numbers[0] == numbers[1])):
             raise expected(f"one place along {name}, or two on one axis", value, f"at={{'{name}': (0, 1)}}")
         axis = domain[name]
+        ends = f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}"
         for number in numbers[~axis.contains(numbers)]:
-            raise expected(
-                f"{name} in [{axis.lower:g}, {axis.upper:g}]",
-                f"{number:g}",
-                f"at={{'{name}': {axis.lower:g}}} or at={{'{name}': {axis.upper:g}}}",
-            )
+            raise expected(f"{name} in [{axis.lower:g}, {axis.upper:g}]", f"{number:g}", ends)
+        for number in () if inside else numbers[~axis.is_end(numbers)]:
+            wanted = f"a face of the domain, {name} = {axis.lower:g} or {name} = {axis.upper:g}"
+            raise expected(wanted, f"{name} = {number:g}", f"{ends}, or inside=True for a condition between them")
         face[name] = float(numbers[0])
         pair = (name, float(numbers[0]), float(numbers[1])) if len(numbers) == 2 else pair
     return face, pair

@@ -17,6 +17,7 @@ from factorfield.problem.coefficients import Table, located
 from factorfield.problem.domain import Points
 from factorfield.problem.inversion import nearest_root
 from factorfield.problem.parsing import evaluate, parse_sides
+from factorfield.problem.places import everywhere, places_of
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import Relation, evaluate_coefficient
 from factorfield.problem.statement import Statement
@@ -88,10 +89,8 @@ def _inverted(relation: Relation, where: Points, target: Array, known: Mapping[s
 
 
 def _places(problem: Problem, statement: Statement) -> Mapping[str, Array]:
-    if statement.points is not None:
-        return statement.points
-    face, domain = statement.face or {}, problem.domain
-    return domain.tensor({n: np.array([face[n]]) if n in face else domain[n].cells(POINTS) for n in domain.names})
+    along = {name: axis.cells(POINTS) for name, axis in problem.domain.items()}
+    return places_of(statement, problem.domain, problem.shape, along)
 
 
 @lru_cache(maxsize=32)
@@ -100,7 +99,7 @@ def reference_values(problem: Problem, relation: Relation) -> dict[str, float]:
 
     Fields have the mean of what is told of them and no derivatives; else, where zero is told, their size.
     """
-    where, wanted = problem.domain.places(), [relation.expression, *relation.jacobian.values()]
+    where, wanted = everywhere(problem.domain, problem.shape), [relation.expression, *relation.jacobian.values()]
 
     best, most = {}, -1.0
     for values in _choices(problem, relation):

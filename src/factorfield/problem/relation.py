@@ -6,9 +6,10 @@ A `Relation` is lhs - rhs in jets such as u, u_t, u_xx. What it says about the w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import expected, nearest
 from factorfield.problem.coefficients import Table, located
-from factorfield.problem.domain import Orders
+from factorfield.problem.domain import Orders, normal_along
 from factorfield.problem.parsing import RESERVED, names_in, parse_sides, to_sympy
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 JET_NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)_([a-z]+)")
 HIGHEST_ORDER = 8
+OUTWARD = "n"  # u_n is the derivative of u along the normal out of a region
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,29 @@ class Relation:
     functions: tuple[str, ...] = ()  # names among the jets that are unknown coefficients
 
     @property
+    def jumps(self) -> set[sympy.Basic]:
+        """The parts that are given by cases: steps, signs, the smaller or larger of two, zones."""
+        import sympy
+
+        found: set[sympy.Basic] = self.expression.atoms(sympy.Piecewise)
+        return found
+
+    @property
     def fields(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(jet.field for jet in self.jets.values() if jet.field not in self.functions))
 
     def order(self, axis: str) -> int:
         """The highest derivative along an axis."""
         return max((dict(jet.orders).get(axis, 0) for jet in self.jets.values()), default=0)
+
+    @cached_property
+    def orders(self) -> dict[tuple[str, str], int]:
+        """The highest derivative of each field along each axis that it is differentiated along."""
+        found: dict[tuple[str, str], int] = {}
+        for jet in self.jets.values():
+            for axis, order in jet.orders:
+                found[jet.field, axis] = max(order, found.get((jet.field, axis), 0))
+        return found
 
     @cached_property
     def jacobian(self) -> dict[Jet, sympy.Expr]:
@@ -97,20 +116,23 @@ def parse_relation(
     parameters: Sequence[str],
     functions: Sequence[str] = (),
     tables: Mapping[str, Sequence[str]] | None = None,
+    plane: Sequence[str] = (),
 ) -> Relation:
     """Text to Relation; every name is a field, a derivative of one, a coefficient or a coordinate.
 
-    `functions` are unknown functions, `tables` known ones with their axes.
+    `functions` are unknown functions, `tables` known ones with their axes; `plane` are the axes of a region on whose
+    wall the relation holds: there u_n is the outward normal derivative.
     """
     parse_sides(text)  # refuses what is not text, or too long to remember
     known = tuple((name, tuple(over)) for name, over in (tables or {}).items())
-    return _parsed(text, tuple(fields), tuple(axes), tuple(parameters), tuple(functions), known)
+    outward = () if OUTWARD in axes else tuple(plane)
+    return _parsed(text, tuple(fields), tuple(axes), tuple(parameters), tuple(functions), known, outward)
 
 
 @lru_cache(maxsize=256)
 def _parsed(
     text: str, fields: tuple[str, ...], axes: tuple[str, ...], parameters: tuple[str, ...], functions: tuple[str, ...],
-    tables: tuple[tuple[str, tuple[str, ...]], ...],
+    tables: tuple[tuple[str, tuple[str, ...]], ...], plane: tuple[str, ...],
 ) -> Relation:  # fmt: skip
     import sympy
 
@@ -122,6 +144,10 @@ def _parsed(
         symbols[name] = sympy.Symbol(name, real=True)
         if name in parameters or name in axes:
             continue
+        outward = _outward(name, (*fields, *functions), (*axes, OUTWARD)) if plane else None
+        if outward is not None:
+            symbols[name] = _along_normal(*outward, plane, symbols, jets)
+            continue
         base = name if name in dict(tables) else name.partition("_")[0]
         jet = _as_jet(name, (*fields, *functions, *dict(tables)), axes, parameters)
         if base in dict(tables):
@@ -129,9 +155,12 @@ def _parsed(
         else:
             jets[symbols[name]] = jet
     expression = to_sympy(sides, symbols, frozenset(parameters))
+    for jumping in expression.atoms(sympy.Piecewise):
+        check_known(jumping, {str(symbol) for symbol in jets})
     present = {str(symbol) for symbol in expression.free_symbols}
     coordinates = [name for name in symbols if name in given and name not in parameters and name in present]
     coordinates += [axis for name in coordinates for axis in given[name]]
+    coordinates += [normal_along(axis) for axis in plane if normal_along(axis) in present]
     return Relation(
         text=text,
         expression=expression,
@@ -142,12 +171,50 @@ def _parsed(
     )
 
 
+def _outward(name: str, fields: Sequence[str], axes: Sequence[str]) -> tuple[str, str] | None:
+    """A field and the letters of its derivative, if that is one along the normal."""
+    match = JET_NAME.fullmatch(name)
+    if match and match[1] in fields and OUTWARD in match[2] and set(match[2]) <= set(axes):
+        if len(match[2]) > 2:
+            raise expected("normal derivatives up to order 2", name, "u_n, u_nn or u_nt")
+        return match[1], match[2]
+    return None
+
+
+def _along_normal(
+    field: str, letters: str, plane: Sequence[str], symbols: dict[str, sympy.Symbol], jets: dict[sympy.Symbol, Jet]
+) -> sympy.Expr:
+    """u_n = n_x u_x + n_y u_y; the derivatives that it takes join the symbols and jets."""
+    import sympy
+
+    total = sympy.Integer(0)
+    for along in product(*(plane if letter == OUTWARD else (letter,) for letter in letters)):
+        name = f"{field}_{''.join(sorted(along))}"
+        term = symbols.setdefault(name, sympy.Symbol(name, real=True))
+        jets[term] = Jet(field, orders_of(along))
+        for letter, axis in zip(letters, along, strict=True):
+            if letter == OUTWARD:
+                part = normal_along(axis)
+                term = term * symbols.setdefault(part, sympy.Symbol(part, real=True))
+        total = total + term
+    return total
+
+def check_known(jumping: sympy.Basic, unknown: Collection[str]) -> None:
+    """A jump may depend on what is known: where it lies cannot be searched for by slopes."""
+    for name in sorted({str(symbol) for symbol in jumping.free_symbols} & set(unknown)):
+        wanted = "coordinates and known numbers in heaviside, sign, min, max and where"
+        raise expected(wanted, name, f"a smooth step, such as (1 + tanh({name}/0.1))/2")
+
+
 def _as_jet(name: str, fields: Sequence[str], axes: Sequence[str], parameters: Sequence[str]) -> Jet:
     if name in fields:
         return Jet(name)
     match = JET_NAME.fullmatch(name)
     if match and match[1] in fields:
         missing = [letter for letter in match[2] if letter not in axes]
+        if missing == [OUTWARD]:
+            remedy = f"ff.Boundary('{name} = 0') of a problem with region=, or derivatives along the axes"
+            raise expected(f"the outward normal derivative {name} on the boundary of a region", "it elsewhere", remedy)
         if missing:
             raise expected(
                 f"derivatives along the axes {', '.join(axes)}", f"{name} (along {missing[0]!r})",

@@ -72,9 +72,8 @@ class FrameSource:
         if isinstance(data, pd.DataFrame):
             has_own = any(name is not None for name in data.index.names) or isinstance(data.index, pd.DatetimeIndex)
             return cls(data.reset_index() if has_own else data)
-        raise expected(
-            "a pandas DataFrame or an xarray object, or each column by name", type(data).__name__, "x=..., t=..., u=..."
-        )
+        attempt = f"ff.Observations.from_file({data!r}, ...)" if isinstance(data, str) else "x=..., t=..., u=..."
+        raise expected("a pandas DataFrame or an xarray object, or each column by name", type(data).__name__, attempt)
 
     def names(self) -> list[str]:
         return [str(name) for name in self.frame.columns]
@@ -135,7 +134,8 @@ def assembled(source: Source, mapping: Mapping[str, Column], sigma: ArrayLike | 
     for ours, entry in wide.items():
         columns, spread = _stacked(columns, spread, ours, entry, found)
         labels[ours] = ", ".join(name for name in sensors if np.isnan(found[name]).any())
-    columns, spread, notes = _without_gaps(columns, spread, labels, source.name)
+    what = f"{'readings' if wide else 'rows'} of {source.name}"
+    columns, spread, notes = _without_gaps(columns, spread, labels, what)
     return Assembled(columns, spread, {ours: clock.unit for ours, clock in clocks.items()}, notes)
 
 
@@ -158,7 +158,7 @@ def _stacked(
             raise expected(f"the place of sensor {column}, one number per axis", entry, example)
         place = {axis: float(value) for axis, value in entry.items() if axis != "sigma"}
         sigmas.append(entry.get("sigma", sigma))
-        if not place or (places and set(place) != set(places)):
+        if not place or field in place or (places and set(place) != set(places)):
             wanted = f"{', '.join(places)} of every sensor" if places else f"the place of sensor {column}"
             raise expected(wanted, f"{', '.join(place) or 'none'} of {column}", example)
         for axis, value in place.items():
@@ -180,7 +180,7 @@ def _stacked(
 
 
 def _without_gaps(
-    columns: Mapping[str, ArrayLike], sigma: ArrayLike | None, labels: Mapping[str, str], source: str
+    columns: Mapping[str, ArrayLike], sigma: ArrayLike | None, labels: Mapping[str, str], what: str
 ) -> tuple[dict[str, ArrayLike], ArrayLike | None, tuple[str, ...]]:
     """Only the rows that have a value in every column; a note says how many had none."""
     arrays = {name: np.asarray(values, float) for name, values in columns.items() if np.ndim(values)}
@@ -192,9 +192,9 @@ def _without_gaps(
     whole = ~np.any([np.isnan(arrays[name]) for name in gaps], axis=0)
     where = f"in column {', '.join(labels.get(name, name) for name in gaps)}"
     if not whole.any():
-        raise expected(f"at least one row of {source} with a value {where}", "none", "another column")
+        raise expected(f"{what} with a value {where}", "none", "another column")
     count = len(whole) - int(whole.sum())
     has, was = ("has", "was") if count == 1 else ("have", "were")
-    note = f"{count} of {len(whole)} rows of {source} {has} no value {where} and {was} left out"
+    note = f"{count} of {len(whole)} {what} {has} no value {where} and {was} left out"
     kept: dict[str, ArrayLike] = {name: arrays[name][whole] if name in arrays else v for name, v in columns.items()}
     return kept, arrays["sigma"][whole] if "sigma" in arrays else sigma, (note,)

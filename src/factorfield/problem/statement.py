@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from factorfield.problem.noise import Noise
 from factorfield.problem.relation import Jet, Relation
+from factorfield.problem.shape import Wall
 from factorfield.problem.stencil import Stencil, part_of
 
 Array = NDArray[np.float64]
@@ -30,6 +31,7 @@ class Error:
 class Statement:
     """One piece of information, resolved: relation = target +- sigma, at points, on a face, or everywhere.
 
+    On a `wall`, a part of a region's boundary, its face is empty: it names no axis.
     With a `stencil` it is not the relation at a point but a weighted sum of it at points around (stencil.py).
     Its name is unique in its problem. With an `error`, sigma is the standard deviation of that function.
     """
@@ -44,6 +46,7 @@ class Statement:
     noise: Noise | None = None  # None: Gaussian
     stencil: Stencil = ()
     error: Error | None = None
+    wall: Wall | None = None
 
     @property
     def is_direct(self) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import expected, nearest, shortened, shown_path
 from factorfield.problem.clock import EXAMPLE, Clock, is_stamp
-from factorfield.problem.hdf5 import check_numbers, is_variable, opened
+from factorfield.problem.hdf5 import check_numbers, is_variable, netcdf, opened
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +26,6 @@ HDF5_ENDINGS = (".h5", ".hdf5", ".hdf")
 READABLE = ("a readable data file", "writing it again")
 MOST_VALUES = 1 << 25  # numbers of one file that are read: 256 MiB, five million rows of six columns
 LONGEST_LINE = 1 << 24  # characters
-CHECKED_EVERY = 1 << 16  # rows after which their number is compared with the limit
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # what people write where nothing was measured
 
 
@@ -72,8 +71,9 @@ def _known(path: str | os.PathLike[str]) -> tuple[Path, str]:
 
 
 def _check_names(names: Sequence[str] | None, known: Sequence[str], kind: str, source: Path) -> None:
+    there = set(known)
     for name in names or ():
-        if name not in known:
+        if name not in there:
             attempt = nearest(name, known, "one of these")
             raise expected(f"a {kind} {name!r} in {source.name}", ", ".join(known) or "none", attempt)
 
@@ -88,7 +88,9 @@ def _read_csv(source: Path, names: Sequence[str] | None, clocks: Clocks) -> dict
         separator, header = _header(lines, source)
         _check_names(names, header, "column", source)
         found = {name: array("d") for name in names or header}
-        wanted = [(name, header.index(name), column, clocks.get(name)) for name, column in found.items()]
+        place_of = {name: place for place, name in enumerate(header)}
+        wanted = [(name, place_of[name], column, clocks.get(name)) for name, column in found.items()]
+        most = MOST_VALUES // len(wanted)
         for line, text in lines:
             cells = _cells(text, separator, line, source)
             if len(cells) != len(header):
@@ -98,7 +100,7 @@ def _read_csv(source: Path, names: Sequence[str] | None, clocks: Clocks) -> dict
                 raise expected(f"{len(header)} values in line {line} of {source.name}", f"{len(cells)}", attempt)
             for name, place, column, clock in wanted:
                 column.append(_entry(cells[place], clock, f"line {line}, column {name} of {source.name}"))
-            if line % CHECKED_EVERY == 0:
+            if len(wanted[0][2]) > most:
                 _check_rows(len(wanted[0][2]), list(found), source)
     if not wanted[0][2]:
         raise expected("a header line and at least one line of numbers", f"one line in {source.name}", "x,t,u")
@@ -184,11 +186,7 @@ def _read_netcdf(source: Path, names: Sequence[str] | None, clocks: Clocks) -> d
         _check_names(names, known, "variable", source)
         wanted = list(names or known)
         check_numbers({name: datasets[name] for name in wanted}, 8 * MOST_VALUES)
-        others = [name for name in datasets if name not in wanted]
-        # units are for readers: a time axis in "days" stays the numbers that were measured at
-        with xr.open_dataset(
-            file, engine="h5netcdf", decode_times=False, drop_variables=others, phony_dims="access"
-        ) as lazy:
+        with netcdf(file, wanted, datasets) as lazy:
             sizes = {str(dim): size for name in wanted for dim, size in lazy[name].sizes.items()}
             _check_rows(math.prod(sizes.values()), wanted, source)
             loaded = {name: lazy[name].load() for name in wanted}

@@ -32,7 +32,8 @@ def units_of_truth(truth: xr.DataArray | None, axes: Sequence[str], fields: Sequ
         return {}
     units = {name: truth[name].attrs.get("units") for name in axes if name in truth.coords}
     units |= dict.fromkeys(fields, truth.attrs.get("units"))
-    return {name: str(unit) for name, unit in units.items() if unit not in (None, "", PLAIN_NUMBER)}
+    told = {name: unit for name, unit in units.items() if isinstance(unit, str) and unit not in ("", PLAIN_NUMBER)}
+    return {name: unit for name, unit in told.items() if unit.isprintable() and len(unit) <= LONGEST}
 
 
 def in_units(label: str, unit: str) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from factorfield.problem.domain import TIME
 from factorfield.problem.units import in_units
 from factorfield.show.formula import MathText, mathtext, symbol
+from factorfield.show.outline import outlines
 from factorfield.show.style import BAND, BLACK, BLUE, ORANGE, SIGNED, SPREAD, VALUES, Drawing
 from factorfield.show.views import Check, Data, View, cut, data_of, residuals
 from factorfield.solution import Solution
@@ -27,6 +28,7 @@ Array = NDArray[np.float64]
 FRAMES = 4
 ON_SLICE, NEAR_SLICE = 0.01, 0.04  # data this close to a slice, in lengths of the axis, are drawn on it, or faintly
 MOST_POINTS, MANY_POINTS = 150, 50
+MOST_BESIDE = 4  # entries of a legend in one line
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of time: early, when most happens, and late
 FINE = 200  # points along an axis that look smooth without being joined
 USUAL = 99.0  # per cent: colours reach this far, so that a spike does not hide the rest
@@ -34,10 +36,10 @@ USUAL = 99.0  # per cent: colours reach this far, so that a spike does not hide 
 
 def label(name: str, units: Mapping[str, str] = MappingProxyType({})) -> str:
     """An axis' or field's name as a symbol, with its units where they are known."""
-    return in_units(f"${symbol(name, MathText())}$", _unit(units, name))
+    return in_units(f"${symbol(name, MathText())}$", unit(units, name))
 
 
-def _unit(units: Mapping[str, str], name: str) -> str:
+def unit(units: Mapping[str, str], name: str) -> str:
     return units.get(name, "").replace("$", r"\$")  # money is no formula
 
 
@@ -50,7 +52,8 @@ def fields(plt: Drawing, solution: Solution, view: View) -> Figure:
         return slices(plt, solution, view)
     if len(view.axes) == 2:
         return _maps(plt, solution, view)
-    return _frames(plt, solution, view, [("mean", view.mean, Scale(VALUES)), ("std", view.std, Scale(SPREAD))])
+    both = [("mean", view.mean, Scale(VALUES)), ("std", view.std, Scale(SPREAD, usual=True))]
+    return _frames(plt, solution, view, both)
 
 
 def slices(plt: Drawing, solution: Solution, view: View) -> Figure:
@@ -83,7 +86,7 @@ def residual(plt: Drawing, solution: Solution, _: View) -> Figure:
             constrained_layout=True,
         )  # fmt: skip
         for row, panel in enumerate(panels[:, 0]):
-            _band(panel, x, shown.mean[row], shown.std[row])
+            band(panel, x, shown.mean[row], shown.std[row])
             panel.axhline(0.0, color=BLACK, lw=0.6)
             reach = _usual(np.abs(shown.mean[row]) + BAND * np.nan_to_num(shown.std[row]))
             panel.set_ylim(-1.1 * reach, 1.1 * reach)
@@ -99,9 +102,10 @@ def residual(plt: Drawing, solution: Solution, _: View) -> Figure:
         len(shown.names), 2, figsize=(6.6, 2.5 * len(shown.names) + 0.4), squeeze=False, constrained_layout=True
     )
     for row in range(len(shown.names)):
-        least, units = 1e-6 * float(shown.std[row].max()), solution.problem.units
+        least, units = 1e-6 * _most(shown.std[row]), solution.problem.units
         heat(panels[row, 0], shown, shown.mean[row], Scale(SIGNED, least, usual=True), units)
         heat(panels[row, 1], shown, shown.std[row], Scale(SPREAD, usual=True), units)
+        walls(panels[row, 0], solution, shown)
         panels[row, 0].set_title("residual, left - right side" if len(shown.names) == 1 else mathtext(shown.names[row]))
         panels[row, 1].set_title("its std")
     return figure
@@ -117,6 +121,8 @@ def _maps(plt: Drawing, solution: Solution, view: View) -> Figure:
     )  # fmt: skip
     for row in range(rows):
         maps(panels[row], solution, view, row)
+    if solution.problem.shape is not None:
+        legend(figure, panels[0, :1])
     return figure
 
 
@@ -124,13 +130,25 @@ def maps(panels: Sequence[Axes], solution: Solution, view: View, row: int) -> No
     """Mean with the places of the data, std, and the error where the truth is known."""
     name, units = label(view.names[row]), solution.problem.units
     heat(panels[0], view, view.mean[row], Scale(VALUES), units, of=view.names[row])
-    heat(panels[1], view, view.std[row], Scale(SPREAD), units, of=view.names[row])
+    heat(panels[1], view, view.std[row], Scale(SPREAD, usual=True), units, of=view.names[row])
     panels[0].set_title(f"posterior mean of {name}")
     panels[1].set_title(f"posterior std of {name}")
     if view.truth is not None:
         heat(panels[2], view, view.mean[row] - view.truth[row], Scale(SIGNED), units, of=view.names[row])
         panels[2].set_title("mean - truth")
+    walls(panels[0], solution, view)
     _places(panels[0], solution, view, view.names[row])
+
+
+def walls(panel: Axes, solution: Solution, view: View) -> None:
+    """The outline of a region, where the map shows its plane."""
+    shape = solution.problem.shape
+    if shape is None or tuple(view.axes)[-2:] != shape.axes:
+        return
+    for outline in outlines(solution.problem):
+        for index, points in enumerate(outline.lines):
+            (drawn,) = panel.plot(*points.T, color=outline.colour, lw=1.4, solid_capstyle="round", clip_on=False)
+            drawn.set_label(outline.label if index == 0 else "_")  # one entry of the legend for all of its lines
 
 
 def _frames(plt: Drawing, solution: Solution, view: View, quantities: Sequence[tuple[str, Array, Scale]]) -> Figure:
@@ -144,11 +162,12 @@ def _frames(plt: Drawing, solution: Solution, view: View, quantities: Sequence[t
     )  # fmt: skip
     for index in range(rows):
         which, (what, values, scale) = index // len(quantities), quantities[index % len(quantities)]
-        limits = replace(scale, least=1e-6 * float(view.std[which].max())).limits(values[which])
+        limits = replace(scale, least=1e-6 * _most(view.std[which])).limits(values[which])
         for column, time in enumerate(times):
             panel = panels[index, column]
             picture = _mesh(panel, view, values[which, time], scale.colours, limits)
             if what == "mean":
+                walls(panel, solution, view)
                 _places(panel, solution, view, view.names[which], float(view.axes[TIME][time]))
             panel.set(xlabel=label(view.space[0], units) if index == rows - 1 else "")
             panel.locator_params(nbins=3)  # frames are small
@@ -159,6 +178,8 @@ def _frames(plt: Drawing, solution: Solution, view: View, quantities: Sequence[t
         field = view.names[which] in solution.problem.fields
         bar.set_label(f"{what} of {label(view.names[which], units)}" if field else what)
         panels[index, 0].set_ylabel(label(view.space[1], units))
+    if solution.problem.shape is not None:
+        legend(figure, panels[0, :1])
     return figure
 
 
@@ -201,12 +222,12 @@ def heat(panel: Axes, view: View, values: Array, scale: Scale, units: Mapping[st
     panel.set(xlabel=label(across, units), ylabel=label(up, units))
     beside = panel.inset_axes((1.04, 0.0, 0.05, 1.0))  # as high as the map, whatever its shape
     bar = panel.figure.colorbar(picture, cax=beside, extend=_beyond(values, limits))
-    bar.set_label(_unit(units, of))
+    bar.set_label(unit(units, of))
 
 
 def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[float, float]) -> QuadMesh:
     across, up = [view.axes[name] for name in list(view.axes)[-2:]]
-    smooth = min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE
+    smooth = min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE and not np.any(np.isnan(values))
     picture = panel.pcolormesh(
         across, up, values.T, cmap=colours, vmin=limits[0], vmax=limits[1],
         shading="gouraud" if smooth else "nearest", rasterized=True,
@@ -216,6 +237,11 @@ def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[fl
     for side in ("top", "right"):  # a map is a box
         panel.spines[side].set_visible(True)
     return picture
+
+
+def _most(values: Array) -> float:
+    """The largest that is a number; 0 if none is."""
+    return float(np.max(values, initial=0.0, where=np.isfinite(values)))
 
 
 def _usual(sizes: Array) -> float:
@@ -240,7 +266,7 @@ def checked(panel: Axes, check: Check, name: str, units: Mapping[str, str]) -> N
     panel.vlines(check.measured[::thin], low[::thin], high[::thin], color=BLUE, lw=0.8, alpha=0.5)
     panel.plot(check.measured[::thin], check.mean[::thin], "o", color=BLUE, ms=2.6, mew=0)
     panel.set(xlabel=f"measured {label(name, units)}", ylabel="predicted, 90 % bars")
-    panel.set_title(f"{held.sum()} of {len(held)} bars meet the line")
+    panel.set_title(f"{held.sum()} of {len(held)} data in their 90 % intervals")
 
 
 def _places(panel: Axes, solution: Solution, view: View, name: str, time: float | None = None) -> None:
@@ -251,16 +277,18 @@ def _places(panel: Axes, solution: Solution, view: View, name: str, time: float 
         points = data.near(**near).points
         if data.field == name and len(points[across]):
             thin = max(1, len(points[across]) // (2 * MOST_POINTS))
+            size, edge = (2.4, 0.4) if len(points[across]) < MANY_POINTS else (1.3, 0.0)  # many do not hide the map
             panel.plot(
-                points[across][::thin], points[up][::thin], "o", mfc="white", mec=BLACK, mew=0.4, ms=2.4, clip_on=False
-            )
+                points[across][::thin], points[up][::thin], "o", mfc="white", mec=BLACK, mew=edge, ms=size,
+                clip_on=False,
+            )  # fmt: skip
 
 
 def line(panel: Axes, solution: Solution, piece: View, row: int) -> None:
     """One slice (a view with one position on all axes but one): mean, 90 % band, truth if known, data close to it."""
     axis = along(piece)
     x = piece.axes[axis]
-    _band(panel, x, piece.mean[row].ravel(), piece.std[row].ravel())
+    band(panel, x, piece.mean[row].ravel(), piece.std[row].ravel())
     if piece.truth is not None:
         panel.plot(x, piece.truth[row].ravel(), color=BLACK, lw=0.9, ls="--", label="truth")
     position = {name: float(at[0]) for name, at in piece.axes.items() if name != axis} | dict(piece.fixed)
@@ -270,23 +298,23 @@ def line(panel: Axes, solution: Solution, piece: View, row: int) -> None:
     )
     for data in data_of(solution.problem):
         if data.field == piece.names[row]:
-            _points(panel, data.between(near, nearby), axis, "data nearby", 0.35)
-            _points(panel, data.near(**near), axis, "data", 1.0)
+            points(panel, data.between(near, nearby), axis, "data nearby", 0.35)
+            points(panel, data.near(**near), axis, "data", 1.0)
     panel.set(xlabel=label(axis, solution.problem.units))
 
 
 def place(solution: Solution, piece: View, names: Sequence[str] = ()) -> str:
     """Where a slice lies: "t = 0.25 s"."""
     units, names = solution.problem.units, names or [name for name in piece.axes if name != along(piece)]
-    return ", ".join(f"{label(n)} = {float(piece.axes[n][0]):.4g} {_unit(units, n)}".strip() for n in names)
+    return ", ".join(f"{label(n)} = {float(piece.axes[n][0]):.4g} {unit(units, n)}".strip() for n in names)
 
 
-def _band(panel: Axes, x: Array, mean: Array, std: Array) -> None:
+def band(panel: Axes, x: Array, mean: Array, std: Array) -> None:
     panel.fill_between(x, mean - BAND * std, mean + BAND * std, color=BLUE, alpha=0.25, lw=0, label="90 % interval")
     panel.plot(x, mean, color=BLUE, label="mean")
 
 
-def _points(panel: Axes, data: Data, axis: str, name: str, strength: float) -> None:
+def points(panel: Axes, data: Data, axis: str, name: str, strength: float) -> None:
     """Data under the curve; many of them smaller and fainter, so that they do not bury it."""
     thin = max(1, len(data.values) // MOST_POINTS)
     x, values = data.points[axis][::thin], data.values[::thin]
@@ -301,7 +329,7 @@ def legend(figure: Figure, panels: Sequence[Axes]) -> None:
     for panel in panels:
         for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(text, handle)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncol=len(found))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncol=min(len(found), MOST_BESIDE))
 
 
 # -- where to cut

@@ -66,6 +66,10 @@ class MathML:
     def call(self, function: str, body: str) -> str:
         return f"<mi>{function}</mi><mo>&#8289;</mo>{self.brackets(body)}"
 
+    def words(self, text: str) -> str:
+        """A condition, as it was written."""
+        return f"<mtext>{html.escape(text)}</mtext>"
+
 
 class MathText(MathML):
     """The TeX that Matplotlib draws by itself."""
@@ -101,8 +105,12 @@ class MathText(MathML):
         return f"{kind[0]}{body}{kind[1]}"
 
     def call(self, function: str, body: str) -> str:
-        known = {"atan": r"\arctan", "erf": r"\mathrm{erf}"}
+        upright = ("erf", "heaviside", "sign", "where", "point")
+        known = {"atan": r"\arctan", **{name: rf"\mathrm{{{name}}}" for name in upright}}
         return known.get(function, chr(92) + function) + self.brackets(body)
+
+    def words(self, text: str) -> str:
+        return rf"\mathrm{{{text.replace(' ', chr(92) + ' ').replace('_', chr(92) + '_').replace('**', '^')}}}"
 
 
 def _tex(name: str) -> str:
@@ -160,12 +168,17 @@ def _part(node: ast.expr, notation: MathML) -> tuple[str, int]:
         return notation.number(digits), PRODUCT if "e" in digits else ATOM  # 2 x 10^5 is a product
     if isinstance(node, ast.Name):
         return symbol(node.id, notation), ATOM
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return notation.words(ast.unparse(node)), SUM
     if isinstance(node, ast.UnaryOp):
         sign = notation.operator("-" if isinstance(node.op, ast.USub) else "+")
         return sign + _within(node.operand, notation, PRODUCT), SIGN
     if isinstance(node, ast.Call):
         assert isinstance(node.func, ast.Name)
-        return _call(node.func.id, _part(node.args[0], notation)[0], notation), ATOM
+        comma = notation.operator(", ")
+        return _call(node.func.id, comma.join(_part(each, notation)[0] for each in node.args), notation), ATOM
+    if isinstance(node, ast.Compare | ast.BoolOp):
+        return notation.words(ast.unparse(node)), SUM
     assert isinstance(node, ast.BinOp)
     if isinstance(node.op, ast.Div):
         return notation.fraction(_part(node.left, notation)[0], _part(node.right, notation)[0]), FRACTION

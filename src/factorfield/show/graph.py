@@ -97,6 +97,8 @@ def _where(solution: Solution, same: Sequence[Statement]) -> str:
         counts = solution.settings.get("collocation")
         points = int(np.prod(list(counts.values()))) if counts else 0
         return f"at {points} points of the domain" if points else "at collocation points of every window"
+    if same[0].wall is not None:
+        return "on the boundary"
     faces = [", ".join(f"{name} = {value:g}" for name, value in (s.face or {}).items()) for s in same]
     return "at " + "; ".join(faces)
 

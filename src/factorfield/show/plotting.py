@@ -14,6 +14,8 @@ from factorfield.show.checks import coefficients, reliability, trace
 from factorfield.show.fields import checked, cuts, fields, label, legend, line, maps, place, residual, slices
 from factorfield.show.formula import mathtext, vanishing
 from factorfield.show.graph import graph
+from factorfield.show.questions import plot_next, plot_ranking
+from factorfield.show.sensors import history, sensors, sensors_of
 from factorfield.show.style import (
     BLUE,
     ORANGE,
@@ -29,16 +31,20 @@ from factorfield.solution import Solution
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from factorfield.data.audit import Audit
     from factorfield.methods.compare import Contender
 
-__all__ = ["KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison"]
+__all__ = [
+    "KINDS", "check_kind", "check_picture", "plot", "plot_audit", "plot_comparison", "plot_next", "plot_ranking",
+]  # fmt: skip
 
 
 def summary(plt: Drawing, solution: Solution, shown: View) -> Figure:
-    """Maps above, slices below, where one field over two axes leaves room for both; else the fields.
+    """Maps above, slices below, where one field over two axes leaves room for both; else the fields. Where sensors
+    stand and no truth is known, their histories in place of slices.
 
     Beside the maps of mean and std: the error where the truth is known, else the measurements against predictions.
     """
@@ -53,19 +59,24 @@ def summary(plt: Drawing, solution: Solution, shown: View) -> Figure:
     maps(above, solution, shown, 0)
     if check is not None:
         checked(above[2], check, shown.names[0], solution.problem.units)
-    below = []
-    for index, piece in enumerate(cuts(solution, shown, 3)):
+    below: list[Axes] = []
+    stand = sensors_of(solution, shown.names[0], 3) if shown.truth is None else []
+    pieces = [] if stand else cuts(solution, shown, 3)
+    for index in range(len(stand or pieces)):
         below.append(figure.add_subplot(grid[1, 2 * index : 2 * (index + 1)]))
-        line(below[-1], solution, piece, 0)
-        below[-1].set_title(place(solution, piece))
+        if stand:
+            history(below[-1], solution, stand[index])
+        else:
+            line(below[-1], solution, pieces[index], 0)
+            below[-1].set_title(place(solution, pieces[index]))
     below[0].set_ylabel(label(shown.names[0], solution.problem.units))
-    legend(figure, below)
+    legend(figure, below if solution.problem.shape is None else [*below, above[0]])
     return figure
 
 
 KINDS: dict[str, Callable[[Drawing, Solution, View], Figure]] = {
-    "summary": summary, "fields": fields, "slices": slices, "residual": residual, "coefficients": coefficients,
-    "trace": trace, "reliability": reliability, "graph": graph,
+    "summary": summary, "fields": fields, "slices": slices, "sensors": sensors, "residual": residual,
+    "coefficients": coefficients, "trace": trace, "reliability": reliability, "graph": graph,
 }  # fmt: skip
 
 
@@ -83,8 +94,9 @@ def plot(
 
     path    vector where the name says so (.pdf, .svg)
     field   a prediction that is already there, instead of one on the default grid
-    kind    summary, fields (maps of mean and std), slices (90 % bands and data), residual, coefficients (beside
-            their priors), trace (convergence), reliability (where the truth is known), graph (the factor graph)
+    kind    summary, fields (maps of mean and std), slices (90 % bands and data), sensors (value against time where
+            they stand, forecast shaded), residual, coefficients (beside their priors), trace (convergence),
+            reliability (where the truth is known), graph (the factor graph)
     """
     draw = KINDS[check_kind(kind)]
     target = None if path is None else check_picture(path)
@@ -98,11 +110,20 @@ def plot(
 
 
 def _title(solution: Solution) -> list[str]:
-    """Equations and known constants, a line each."""
+    """Equations, known constants and estimated coefficients, a line each."""
     constants = solution.problem.constants.items()
     values = [f"{mathtext(name)} = {value:g}" for name, value in constants if not isinstance(value, Table)]
     texts = [mathtext(vanishing(equation.text)) for equation in solution.problem.equations]
-    return [*texts, *([f"({', '.join(values)})"] if values else [])]
+    found = [f"{mathtext(name)} = {_estimate(p['mean'], p['std'])}" for name, p in solution.parameters.items()]
+    return [*texts, *([f"({', '.join(values)})"] if values else []), *([", ".join(found)] if found else [])]
+
+
+def _estimate(mean: float, std: float) -> str:
+    """Mean and std to the same place, two digits of the std."""
+    if not (1e-4 <= std < 1e5 and abs(mean) < 1e6):
+        return rf"{mean:.3g} $\pm$ {std:.1g}"
+    places = max(0, 1 - int(np.floor(np.log10(std))))
+    return rf"{mean:.{places}f} $\pm$ {std:.{places}f}"
 
 
 def plot_comparison(contenders: Sequence[Contender], path: str | os.PathLike[str]) -> None:

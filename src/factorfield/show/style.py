@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,8 +78,26 @@ def set_title(figure: Figure, lines: list[str]) -> None:
     title = figure.suptitle("   ".join(lines), fontsize=10)
     if title.get_window_extent().width > wide:
         title.set_text("\n".join(lines))
+    rows = math.ceil(title.get_window_extent().width / wide)
+    if rows > 1:  # long sources go on in the next row
+        longest = max(map(len, lines))
+        title.set_text("\n".join(row for text in lines for row in wrapped(text, -(-longest // rows))))
     reach = title.get_window_extent().width
     title.set_fontsize(max(5.0, 10.0 * min(1.0, wide / reach)))
+
+
+def wrapped(formula: str, most: int) -> list[str]:
+    """A formula in rows of about so many characters: cut before signs between its terms."""
+    if len(formula) <= most or not (formula.startswith("$") and formula.endswith("$")):
+        return [formula]
+    rows, depth = [""], 0
+    for position, character in enumerate(formula[1:-1]):
+        depth += (character in "({[") - (character in ")}]")
+        sign = character in "+-=" and depth == 0 and position > 0
+        if sign and len(rows[-1]) > 0.6 * most:
+            rows.append("")
+        rows[-1] += character
+    return [f"${row}$" for row in rows]
 
 
 def write_picture(figure: Figure, target: Path) -> None:

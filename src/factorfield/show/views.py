@@ -244,9 +244,10 @@ class Calibration:
 
 def calibration(shown: View) -> Calibration | None:
     """None where there is no truth or no std."""
-    if shown.truth is None or not np.all(np.isfinite(shown.std)):
+    inside = np.isfinite(shown.mean)  # of a region
+    if shown.truth is None or not np.any(inside) or not np.all(np.isfinite(shown.std[inside])):
         return None
-    arrays = (shown.mean, shown.std, shown.truth)
+    arrays = (shown.mean[inside], shown.std[inside], shown.truth[inside])
     shares = [metrics.coverage(*arrays, level) for level in LEVELS]
     return Calibration(metrics.scores(*arrays), shares, metrics.pit_histogram(*arrays))
 

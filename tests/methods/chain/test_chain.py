@@ -277,7 +277,7 @@ START = ff.Observations(x=X64, t=0.0, u=WAVE, sigma=0.01)
     ("equation", "message"),
     [
         ("u_t = 40*u**2", r"changes too fast at t = 0\.02.*it may blow up there"),
-        ("u_t = -u_xx", r"waves that grow less than e\^100.*the other sign"),
+        ("u_t = -u_xx", r"waves that grow by less than e\^100.*the other sign"),
         (ff.Equation("u_t = u_xx", sigma=1e-13), r"sigma of the equation of at least .*: rounding is larger"),
     ],
 )

@@ -42,7 +42,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any], list[Any], dict[str, int]]] = 
     "a condition at an instant inside": (
         ["u_t = 0.1*u_xx"],
         ON_LINE,
-        [*WALLS, START, ff.Boundary("u = x*(2 - x)", at={"t": 0.5}, sigma=0.1), SEEN],
+        [*WALLS, START, ff.Boundary("u = x*(2 - x)", at={"t": 0.5}, sigma=0.1, inside=True), SEEN],
         {"x": 6},
     ),
 }

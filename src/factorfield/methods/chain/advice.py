@@ -41,7 +41,7 @@ def advice_about(solver: WindowSolver, path: Path, posterior: ChainPosterior) ->
             break
     if model.problem.unknowns:
         yield from unconstrained(model.problem, posterior.seen(last))
-    yield from _unresolved(model, len(path.links), lambda index: solver.in_order(path.smoothed(index).mean))
+    yield from _unresolved(model, len(path.links), lambda index: solver.in_order(path.mean(index)))
     yield from _contradictions(solver, path)
 
 
@@ -67,7 +67,7 @@ def _unresolved(model: WindowModel, windows: int, mean: Callable[[int], Array]) 
 def _contradictions(solver: WindowSolver, path: Path) -> Iterator[Advice]:
     """Chi-square of each condition at the posterior mean: against chance where its sigma was given, else by far."""
     model, given = solver.model, solver.model.given
-    found = chi_squares(solver, path) | error_misfits(model, solver.in_order(path.smoothed(0).mean))
+    found = chi_squares(solver, path) | error_misfits(model, solver.in_order(path.mean(0)))
     yield from contradictions({name: entry for name, entry in found.items() if name in given})
     held = {statement.name for statement in model.held_at_start}
     exempt = given | held | {s.name for s in model.problem.statements if s.noise is not None}

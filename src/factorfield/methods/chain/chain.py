@@ -24,10 +24,10 @@ from factorfield import threads
 from factorfield.errors import FAILED, Advice, expected
 from factorfield.messages.gaussian import Message
 from factorfield.methods import taken
+from factorfield.methods.chain import fewer_cells, fewer_modes
 from factorfield.methods.chain.advice import advice_about
-from factorfield.methods.chain.fewer_cells import CellError, numerical_error
 from factorfield.methods.chain.following import followed, is_dear, on_cells_instead, starts_steep
-from factorfield.methods.chain.modes import grown
+from factorfield.methods.chain.modes import grown, grown_modes
 from factorfield.methods.chain.passes import (
     Beliefs,
     Path,
@@ -38,10 +38,12 @@ from factorfield.methods.chain.passes import (
     smooth,
 )  # fmt: skip
 from factorfield.methods.chain.profile import is_lost, profile_search
+from factorfield.methods.chain.remade import is_complete, longer, model_of
 from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.marginal import MARGINAL, UNSETTLED
 from factorfield.methods.noise import next_sigmas, of_windows
+from factorfield.methods.resolution import NumericalError
 from factorfield.methods.starts import best_of, ends_of, start_values
 from factorfield.model.functions import with_numbers
 from factorfield.model.model import Model, WindowModel
@@ -49,12 +51,13 @@ from factorfield.model.searched import latents, position
 from factorfield.model.windowed import window_model
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import ChainPosterior
+from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
-from factorfield.solution import Solution, Status
+from factorfield.solution import Solution, Status, unresolved
 
 Array = NDArray[np.float64]
-RESOLVED_BY_CELLS = 1e-5  # of the field: the numerical error that an answer over cells may have
+INNER = 1e-2  # of the tolerance: the most that a window may leave to its last polynomials
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,11 @@ class Search:
         """
         model = self.solver.model if self.searched is None else self.searched.model
         return replace(model, edges=tuple(self.path.edges), path=self.centres)
+
+    @property
+    def solved(self) -> WindowModel:
+        """The model that the path is of: at the mean of what was searched."""
+        return replace(self.solver.model, edges=tuple(self.path.edges))
 
     @property
     def posterior(self) -> ChainPosterior:
@@ -100,22 +108,24 @@ class Search:
         path = self.path
         if self.searched is not None:
             return -self.searched.marginal.level
-        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.smoothed(i).mean))
+        return self.solver.path_merit(path.groups, lambda i: self.solver.in_order(path.mean(i)))
 
 
 @dataclass(frozen=True)
 class Chain:
     """How to search; what is represented are options of the model (modes, degree, windows, activation).
 
-    tolerance   largest coefficient, in units of the field, that a window may leave to its last polynomials
-    iterations  of Gauss-Newton, within a window and along the path
-    store       a file that finished windows are written to: memory then does not grow with the horizon. For linear
-                equations that nothing but labels at the start informs; nothing is sent backward then
-    starts      so many searches from unknowns spread over their prior; the most probable end is kept
-    adapt       may modes grow and noise levels be estimated?
+    tolerance         of the numerical error, relative to the field: modes chosen automatically grow until it is met
+    window_tolerance  largest coefficient, in units of the field, that a window may leave to its last polynomials
+    iterations        of Gauss-Newton, within a window and along the path
+    store             a file that finished windows are written to: memory then does not grow with the horizon. For
+                      linear equations that nothing but labels at the start informs; nothing is sent backward then
+    starts            so many searches from unknowns spread over their prior; the most probable end is kept
+    adapt             may modes grow and noise levels be estimated?
     """
 
-    tolerance: float = 1e-7
+    tolerance: float = 1e-5
+    window_tolerance: float = 1e-7
     iterations: int = 30
     store: str | os.PathLike[str] | None = None
     starts: int = 1
@@ -125,9 +135,14 @@ class Chain:
     model_for = staticmethod(window_model)
 
     def __post_init__(self) -> None:
-        if not self.tolerance > 0.0 or min(self.iterations, self.starts) < 1:
-            received = f"{self.tolerance}, {self.iterations}, {self.starts}"
-            raise expected("tolerance > 0, iterations and starts >= 1", received, "tolerance=1e-7")
+        if not min(self.tolerance, self.window_tolerance) > 0.0 or min(self.iterations, self.starts) < 1:
+            received = f"{self.tolerance}, {self.window_tolerance}, {self.iterations}, {self.starts}"
+            raise expected("tolerance, window_tolerance > 0, iterations, starts >= 1", received, "tolerance=1e-5")
+
+    @property
+    def _left(self) -> float:
+        """What a window may leave to its last polynomials."""
+        return min(self.window_tolerance, INNER * self.tolerance)
 
     def run(self, model: Model, progress: Progress | None = None) -> Solution:
         windows = taken(model, WindowModel, self.name)
@@ -153,6 +168,9 @@ class Chain:
             local = on_cells_instead(windows, self.iterations)
             if local is not None:
                 return local
+        better = self._richer(windows, solution)
+        if better is not None:
+            return better
         is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
         sigmas = next_sigmas(windows, of_windows(windows, posterior)) if is_open else None
         if not (solution.unresolved or sigmas):
@@ -160,6 +178,16 @@ class Chain:
         if isinstance(posterior.starts, StoredBeliefs):
             posterior.starts.close()  # the next attempt writes the same file
         return grown(windows, solution.unresolved) if solution.unresolved else windows.with_sigmas(sigmas or ())
+
+    def _richer(self, model: WindowModel, solution: Solution) -> WindowModel | None:
+        """More modes along the axis that the numerical error asks them for."""
+        along = solution.trace.get("numerical_error_along", {})
+        if not solution.trace.get("numerical_error", 0.0) > self.tolerance or not model.growing or model.cells:
+            return None
+        axis = max(model.growing, key=lambda name: along[name])
+        if along[axis] > INNER * self.tolerance and grown_modes(model, axis) is not None:
+            return grown(model, axis)
+        return on_cells_instead(model, self.iterations)
 
     # -- searches
 
@@ -193,7 +221,7 @@ class Chain:
         unknown = bool(model.problem.unknowns or model.problem.functions)
         may_climb = unknown and not model.traits.linear and model.edges is None
         if may_climb and (found is None or (not found.path.unresolved and is_lost(solver, found.path, found.status))):
-            path = profile_search(solver, self.tolerance, progress)
+            path = profile_search(solver, self._left, progress)
             if path is not None:
                 climbed = self._smoothed(solver, path, progress, tuple(path.centres))
                 if failed or not is_lost(solver, climbed.path, climbed.status):
@@ -237,7 +265,7 @@ class Chain:
         starts: Beliefs = [] if self.store is None else StoredBeliefs(self.store, len(solver.state))
         if solver.model.edges is not None:
             return filter_between(solver, solver.model.edges, starts, self.adapt)
-        return filter_windows(solver, self.tolerance, starts, self.adapt, progress)
+        return filter_windows(solver, self._left, starts, self.adapt, progress)
 
     def _smoothed(
         self, solver: WindowSolver, path: Path, progress: Progress | None, centres: tuple[Array, ...] = ()
@@ -248,32 +276,70 @@ class Chain:
         status, moves = smooth(solver, path, progress)
         return Search(solver, path, status, moves, centres)
 
+    def resume(
+        self, model: WindowModel, problem: Problem, near: Mapping[str, float], known: Path | None = None
+    ) -> Solution:
+        """A solved model taken up again for its problem with more conditions, or up to a later end of time.
+
+        near   the unknowns and the spectrum that were found, where they are searched
+        known  its path, if it is still there
+        """
+        begin = time.perf_counter()
+        assert model.edges is not None
+        is_longer = problem.domain[TIME].upper > model.edges[-1]
+        if is_longer and model.cells:  # where cells go cannot be told from where they were
+            form = model.representation.forms[problem.fields[0]]
+            again = window_model(problem, cells="auto", degree=model.degree, activation=form.activation)
+            return self._solution(self._search(again, None), time.perf_counter() - begin)
+        more = replace(longer(model, problem) if is_longer else model.with_condition(problem), start=near)
+        same = more.representation is model.representation and not near
+        with threads.suited_to(model.size):
+            solver = WindowSolver(more.at(position(more.coordinates, near)) if near else more, self.iterations)
+            path = filter_between(solver, model.edges, [], False, (model, known) if known and same else None)
+            if is_longer:
+                path = filter_windows(solver, self._left, [], False, None, path)
+            if more.coordinates:
+                found = self._on_marginal(replace(more, edges=tuple(path.edges)), None)
+            else:
+                found = self._smoothed(solver, path, None)
+            return self._solution(found, time.perf_counter() - begin)
+
+    def taken_up(self, stored: Solution) -> Callable[[Problem], Solution] | None:
+        """`resume` of a solution that was read from a file; None where the file does not hold what it takes."""
+        if not is_complete(stored):
+            return None
+        method = replace(self, tolerance=stored.settings.get("tolerance", self.tolerance))
+        return lambda problem: method.resume(model_of(stored), problem, stored.trace.get("searched", {}))
+
     # -- what comes back
 
-    def _error_of_cells(self, search: Search) -> CellError | None:
-        """By the same windows on fewer cells."""
-        if not search.model.cells:
+    def _numerical_error(self, search: Search) -> NumericalError | None:
+        """By the same windows on fewer cells, or with fewer modes; None: nothing to compare with."""
+        model, path = search.model, search.path
+        if path.unresolved is not None or path.is_stored:
             return None
-        solved = replace(search.model, held=search.solver.model.held)
-        return numerical_error(solved, search.path.centres, self.iterations)
+        if model.cells:
+            solved = replace(model, held=search.solver.model.held)
+            return fewer_cells.numerical_error(solved, path.centres, self.iterations)
+        place = None if search.searched is None else search.searched.marginal.mean
+        return fewer_modes.numerical_error(search.solved, path, self.iterations, place)
 
-    @staticmethod
-    def _judged(status: Status, model: WindowModel, error: CellError | None) -> Status:
-        """The status beside the numerical error that cells leave."""
-        if not model.cells or status != "converged":
+    def _judged(self, status: Status, model: WindowModel, error: NumericalError | None) -> Status:
+        """The status beside the numerical error."""
+        if status != "converged" or (error is None and not model.cells):
             return status
-        if error is not None and error.relative <= RESOLVED_BY_CELLS:
+        if error is not None and error.relative <= self.tolerance:
             return Status("converged", f"{status.help}; numerical error {error.relative:.1g} of the field")
-        size = "unknown: fewer cells to compare with do not solve it" if error is None else f"{error.relative:.1g}"
-        cells = next(iter(model.modes.values()))
-        text = f"the numerical error on {cells} cells is {size} of the field, {RESOLVED_BY_CELLS:g} was asked"
-        return Status("unresolved", f"{text}; where known it is part of the std. Try more cells=")
+        counts = " x ".join(str(count) for count in model.modes.values())
+        kind = "cells" if model.cells else "modes"
+        relative = np.inf if error is None else error.relative
+        return unresolved(relative, self.tolerance, f"{counts} {kind}" if counts else "these windows", kind)
 
     def _solution(self, search: Search, seconds: float, advice: Sequence[Advice] = ()) -> Solution:
         model, path, solver = search.model, search.path, search.solver
-        posterior, error = search.posterior, self._error_of_cells(search)
+        posterior, error = search.posterior, self._numerical_error(search)
         if error is not None:
-            posterior = replace(posterior, numerical=error.root)
+            posterior = replace(posterior, numerical=_beside_numbers(error.root, posterior.representation.size))
         settings: Mapping[str, object] = {
             **model.settings, "method": self.name, "tolerance": self.tolerance,
             "windows": [float(edge) for edge in path.edges], "factorisations": solver.factorisations,
@@ -284,26 +350,21 @@ class Chain:
         if search.moves:
             trace["moved"] = list(search.moves)
         if error is not None:
-            trace["numerical_error"] = error.relative
+            trace["numerical_error"], trace["numerical_error_along"] = error.relative, dict(error.axes)
 
-        def resume(problem: Problem) -> Solution:
-            begin = time.perf_counter()
-            enlarged = WindowSolver(model.with_condition(problem), self.iterations)
-            with threads.suited_to(model.size):
-                if model.coordinates:
-                    near = latents(model.coordinates, search.searched.marginal.mean) if search.searched else {}
-                    found = self._on_marginal(replace(enlarged.model, start=near), None)
-                    return self._solution(found, time.perf_counter() - begin)
-                edges = enlarged.model.edges or ()
-                again = filter_between(enlarged, edges, [], False, (model, path))
-                return self._solution(self._smoothed(enlarged, again, None), time.perf_counter() - begin)
-
+        near: dict[str, float] = {}
         if search.searched is not None:
             marginal = search.searched.marginal
-            trace["evaluations"], trace["searched"] = marginal.evaluations, latents(model.coordinates, marginal.mean)
+            near = latents(model.coordinates, marginal.mean)
+            trace["evaluations"], trace["searched"] = marginal.evaluations, near
         told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
             posterior, self._judged(search.status, model, error), trace, {"solve": seconds}, settings, model=model,
-            resume=resume,
+            resume=lambda problem: self.resume(model, problem, near, path),
             advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip
+
+
+def _beside_numbers(root: Array, size: int) -> Array:
+    """A root of errors of windows' weights, with none for the numbers that stand beside them."""
+    return np.concatenate([root, np.zeros((len(root), size - root.shape[1], root.shape[2]))], axis=1)

@@ -12,6 +12,7 @@ eliminating all weights of the window at once, with the same result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +30,19 @@ Complex = NDArray[np.complex128]
 SMALL = 64  # coefficients
 
 
+@dataclass(frozen=True, eq=False)
+class End:
+    """The adjoint solutions W of the state at a window's end.
+
+    Its noise is `root` (corner' block by block) of the equation's noise along `directions` (instants x rows, columns),
+    orthonormal and one set a block; `summed` is W summed over instants.
+    """
+
+    summed: Array
+    root: Array
+    directions: tuple[Array, ...]
+
+
 class Dynamics:
     """S1 u_t + S0 u + Sc c = r +- 1, as many rows as u has coefficients: S1 = `rates`, S0 = `values`, Sc = `steady`."""
 
@@ -44,7 +58,7 @@ class Dynamics:
         self.blocks = blocks if ends[-1] > SMALL else [(slice(0, int(ends[-1])), np.arange(ends[-1]))]
         self.degree = in_space.family.degree
         self.places = tuple(latent.block for latent in in_space.fields)
-        self._ends: dict[float, Array] = {}
+        self._ends: dict[float, End] = {}
         self._inverse: dict[float, list[Complex]] = {}
 
     def segments(self, length: float, rows: Array, target: Array, counts: Sequence[int]) -> list[Segment]:
@@ -54,11 +68,11 @@ class Dynamics:
         """
         width, total = self.values.shape[1], self.values.shape[1] + self.steady.shape[1]
         inside, at_start = self._functionals(rows)
-        solved = np.concatenate([self._adjoint(inside, length), self._end(length)])  # (functionals, instants, rows)
+        solved, end = self._adjoint(inside, length), self._end(length)
         at_start = np.vstack([at_start, np.eye(width, total)])
-        summed = solved.sum(axis=1)
+        summed = np.vstack([solved.sum(axis=1), end.summed])
         from_start = at_start - np.column_stack([summed @ self.values, summed @ self.steady])
-        shift, root = summed @ self.level, lower_root(solved.reshape(len(solved), -1))
+        shift, root = summed @ self.level, self._noise(solved, end)
         return [self._conditioned(few, len(rows), from_start, shift, root, target) for few in counts]
 
     def _conditioned(self, few: int, own: int, from_start: Array, shift: Array, root: Array, target: Array) -> Segment:
@@ -86,15 +100,36 @@ class Dynamics:
         at_start = np.column_stack([table[:, 0], rows[:, width * (count + 1) :]])
         return inside.reshape(count, len(rows), width).transpose(1, 0, 2), at_start
 
-    def _end(self, length: float) -> Array:
-        """The adjoint solutions of the state at the end: a coefficient there depends on its own block only."""
+    def _noise(self, solved: Array, end: End) -> Array:
+        """A root of the noise of the window's own functionals and then of its end.
+
+        What the end sees of it is known block by block; beside that, the own functionals see little else.
+        """
+        on_end, beside, width = [], [], len(end.root)
+        for (rows, _), directions in zip(self.blocks, end.directions, strict=True):
+            seen = solved[:, :, rows].reshape(len(solved), len(directions))
+            on_end.append(seen @ directions)
+            beside.append(seen - on_end[-1] @ directions.T)
+        own = lower_root(np.column_stack(beside))
+        both = np.column_stack([own, *on_end])
+        return lower_root(np.vstack([both, np.column_stack([np.zeros((width, len(own))), end.root])]))
+
+    def _end(self, length: float) -> End:
+        """A coefficient at the end depends on its own block only."""
         if length not in self._ends:
-            solved = np.zeros((self.values.shape[1], self.degree, len(self.values)))
+            width = self.values.shape[1]
+            summed, root, of_blocks = np.zeros((width, len(self.values))), np.zeros((width, width)), []
             for number, (rows, columns) in enumerate(self.blocks):
                 last = np.zeros((len(columns), self.degree, len(columns)))
                 last[:, -1] = np.eye(len(columns))  # Radau's last instant is the end
-                solved[columns, :, rows] = self._block_adjoint(number, last, length)
-            self._ends[length] = solved
+                solved = self._block_adjoint(number, last, length)
+                summed[columns, rows] = solved.sum(axis=1)
+                directions, corner = linalg.qr(
+                    solved.reshape(len(columns), -1).T, mode="economic", check_finite=False
+                )
+                root[columns, rows] = corner.T
+                of_blocks.append(directions)
+            self._ends[length] = End(summed, root, tuple(of_blocks))
         return self._ends[length]
 
     def _adjoint(self, seen: Array, length: float) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import FAILED
-from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed
+from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed_mean
 from factorfield.messages.gaussian import Message
 from factorfield.methods.chain.dynamics import Dynamics, dynamics_of
 from factorfield.methods.chain.passes import Path, filter_along, filter_between, log_evidence, smooth
@@ -67,7 +67,7 @@ class LinearWindows:
             starts.append(belief * links[-1].message)
             belief = propagate(starts[-1], links[-1])
         windows = zip(starts, links, backward_messages(links), strict=True)
-        return np.stack([solver.in_order(smoothed(start, link, future).mean) for start, link, future in windows])
+        return np.stack([solver.in_order(smoothed_mean(start, link, future)) for start, link, future in windows])
 
     def _windows(self, solver: WindowSolver) -> Iterator[tuple[Segment, Segment]]:
         """Every window with all of its factors, and without the measurements."""
@@ -119,7 +119,7 @@ class NonlinearWindows:
     def means(self, position: Array) -> Array:
         """The most probable weights of every window, (windows, weights)."""
         solver, path = self._path(position)
-        return np.stack([solver.in_order(path.smoothed(index).mean) for index in range(len(path.links))])
+        return np.stack([solver.in_order(path.mean(index)) for index in range(len(path.links))])
 
     def _path(self, position: Array) -> tuple[WindowSolver, Path]:
         solver, edges = WindowSolver(self.model.at(position), self.most_iterations), self.model.edges or ()
@@ -144,6 +144,6 @@ def _split(solver: WindowSolver, groups: list[FactorGroup]) -> OwnFactors:
 
 
 def _eliminated(solver: WindowSolver, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
-    if not solver.model.traits.separable:
+    if not solver.model.traits.autonomous:
         groups = [*solver.factors.standing(lower, upper), *groups]
     return solver.linear_segment(groups, lower, upper)

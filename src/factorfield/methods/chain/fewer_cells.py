@@ -9,7 +9,6 @@ its derivative times the width of cells, which is large where the difference pas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +17,7 @@ from scipy import linalg
 
 from factorfield.errors import FAILED
 from factorfield.methods.chain.solver import WindowSolver
+from factorfield.methods.resolution import NumericalError
 from factorfield.model.basis import Departure
 from factorfield.model.graded import GradedSpline, transfer
 from factorfield.model.model import WindowModel
@@ -29,15 +29,7 @@ SLOWEST, FASTEST = 0.5, 0.02  # what is left of an error on half as many cells m
 INSTANTS = np.linspace(0.0, 1.0, 9)  # of a window, where fields are compared
 
 
-@dataclass(frozen=True, eq=False)
-class CellError:
-    """A root of the covariance of the weights' errors in every window, and its size relative to the fields."""
-
-    root: Array  # (windows, weights, columns)
-    relative: float
-
-
-def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: int) -> CellError | None:
+def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: int) -> NumericalError | None:
     """Of the mean path `weights`; None where it does not exist on fewer cells."""
     fewer = on_fewer_cells(model)
     try:
@@ -50,7 +42,7 @@ def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: in
     beside = [_beside(model, index, own) for index, own in enumerate(change)]
     ratio = size / max(_size(model, beside), 1e-300)
     columns = [np.column_stack([share * own, share * ratio * other]) for own, other in zip(change, beside, strict=True)]
-    return CellError(np.stack(columns), share * size / max(about, 1e-300))
+    return NumericalError(np.stack(columns), share * size / max(about, 1e-300), {})
 
 
 def _walked(model: WindowModel, state: Array, iterations: int) -> list[Array]:

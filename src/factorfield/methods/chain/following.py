@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import FAILED, expected
-from factorfield.methods.chain.modes import grown_modes
+from factorfield.methods.chain.modes import MOST_OF_LINEAR, grown_modes
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.chain.windows import WindowControl
 from factorfield.model.basis import Departure
@@ -35,7 +35,7 @@ from factorfield.model.model import WindowModel
 from factorfield.model.moving import moved_to, on_cells
 from factorfield.model.representation import end_map, window_representation
 from factorfield.model.windowed import window_model
-from factorfield.problem.domain import TIME
+from factorfield.problem.domain import TIME, Interval
 from factorfield.progress import Progress
 from factorfield.solution import Solution
 
@@ -56,7 +56,8 @@ def is_dear(model: WindowModel, solution: Solution) -> bool:
     axis = solution.unresolved
     more = grown_modes(model, axis) if axis else None
     lost = any(advice.kind == "modes" for advice in solution.advice or ())
-    return lost if axis is None else more is None or more[axis] > MOST_MODES
+    easily = MOST_OF_LINEAR if model.traits.linear else MOST_MODES
+    return lost if axis is None else more is None or more[axis] > easily
 
 
 def starts_steep(model: WindowModel) -> bool:
@@ -107,9 +108,9 @@ def followed(model: WindowModel, iterations: int, progress: Progress | None) -> 
             if is_last or course.error < ALLOWED:
                 return replace(own, edges=tuple(course.edges), cells=tuple(course.cells), path=tuple(course.weights))
         except FAILED as problem:
-            failed = failed or problem
-            if is_last:
-                raise failed from None
+            if is_last or failed is not None:  # twice: more cells do not help either
+                raise (failed or problem) from None
+            failed = problem
         count = min(int(np.ceil(GROWTH * count)), MOST_CELLS)
 
 
@@ -138,7 +139,17 @@ class Follower:
             state = self._add(course, cells, weights, upper)
         if model.asked.edges is not None:
             return course
-        control = WindowControl(horizon, min(model.first_level, FIRST_LEVEL), 2.0 ** -(model.degree + 1), False)
+        level, quiet = min(model.first_level, FIRST_LEVEL), 2.0 ** -(model.degree + 1)
+        for lower, upper in pairwise([horizon.lower, *model.jumps, horizon.upper]):
+            control = WindowControl(Interval(lower, upper), level, quiet, False)
+            cells, state = self._stretch(course, cells, state, control, progress)
+        return course
+
+    def _stretch(
+        self, course: Course, cells: GradedSpline, state: Array, control: WindowControl, progress: Progress | None
+    ) -> tuple[GradedSpline, Array]:
+        """The windows up to the next jump, added to the course; the cells and the state at its end."""
+        model, horizon = self.model, self.model.problem.domain[TIME]
         while not control.done:
             upper = control.end
             try:
@@ -153,8 +164,9 @@ class Follower:
                 wanted = f"at most {MOST_WINDOWS} windows over {cells.cells} cells"
                 raise expected(wanted, "more, where the field changes too fast for them", "more cells=")
             if progress is not None:
-                progress(f"window {control.accepted}, t = {upper:.4g}", 0.3 * control.fraction)
-        return course
+                share = (upper - horizon.lower) / horizon.length
+                progress(f"window {len(course.weights)}, t = {upper:.4g}", 0.3 * share)
+        return cells, state
 
     def _solver(self, cells: GradedSpline) -> WindowSolver:
         if cells not in self._solvers:

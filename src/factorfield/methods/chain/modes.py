@@ -16,6 +16,7 @@ from factorfield.problem.domain import TIME, Interval
 
 Array = NDArray[np.float64]
 MOST_POLYNOMIALS = 30  # along an interval: rates of the fastest grow with the fourth power, and windows shrink
+MOST_OF_LINEAR = 90  # the same of linear equations, whose windows do not have to be searched
 
 
 def last_modes(model: WindowModel, weights: Array) -> dict[str, float]:
@@ -58,7 +59,8 @@ def grown_modes(model: WindowModel, axis: str) -> dict[str, int] | None:
     across = basis.size // basis.families[TIME].size * len(model.problem.fields)
     features = MOST_WEIGHTS // (DEGREE_LEAST + 1) // (across // basis.families[axis].size)
     interval = isinstance(model.problem.domain[axis], Interval)
-    most = min(features - 1, MOST_POLYNOMIALS) if interval else (features - 1) // 2
+    bounded = MOST_OF_LINEAR if model.traits.linear else MOST_POLYNOMIALS
+    most = min(features - 1, bounded) if interval else (features - 1) // 2
     more = min(math.ceil(GROWTH * model.modes[axis]), most)
     return {**model.modes, axis: more} if more > LEAST_GROWTH * model.modes[axis] else None
 

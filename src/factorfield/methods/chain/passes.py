@@ -6,7 +6,8 @@ returns to earlier ones (smooth); nonlinear factors are linearised along the smo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import FAILED, ProblemError
-from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed
+from factorfield.messages.elimination import Segment, backward_messages, propagate, smoothed, smoothed_mean
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.methods.chain.modes import unresolved_axis
 from factorfield.methods.chain.solver import Window, WindowSolver
@@ -23,12 +24,13 @@ from factorfield.model.factors import FactorGroup
 from factorfield.model.model import WindowModel, log_noise
 from factorfield.model.window_factors import speaks_within
 from factorfield.posterior.stored import StoredBeliefs
-from factorfield.problem.domain import TIME
+from factorfield.problem.domain import TIME, Interval
 from factorfield.progress import Progress
 from factorfield.solution import Status
 
 Array = NDArray[np.float64]
 Beliefs = list[Belief] | StoredBeliefs
+FAR_OFF = 3.0  # sigmas by which a statement is missed from which an error names it
 HOPELESS = 1e9  # standard deviations that a path may move in one step
 PATH_SETTLED = 1e-3  # standard deviations: a path that moves less rests
 NEAR, SHORTEST = 1.0, 1e-3  # standard deviations within which a step is taken as it is, and the least part of one
@@ -73,20 +75,47 @@ class Path:
         """The belief about a window's state and inner weights up to its interior noise, given everything."""
         return smoothed(self.starts[index], self.links[index], self.futures[index])
 
+    def mean(self, index: int) -> Array:
+        """The mean of a window's state and inner weights, given everything."""
+        return smoothed_mean(self.starts[index], self.links[index], self.futures[index])
+
 
 def filter_windows(
-    solver: WindowSolver, tolerance: float, starts: Beliefs, adapt: bool, progress: Progress | None
-) -> Path:
-    """Windows found by error control. With `adapt` the path ends where more modes are needed and may be had."""
-    model = solver.model
+    solver: WindowSolver, tolerance: float, starts: Beliefs, adapt: bool, progress: Progress | None,
+    known: Path | None = None,
+) -> Path:  # fmt: skip
+    """Windows found by error control, from the start or from the end of a `known` path on. With `adapt` the path ends
+    where more modes are needed and may be had."""
+    path = known or Path([solver.model.problem.domain[TIME].lower], starts)
+    for control in stretches(solver.model, path.edges):
+        _filter_stretch(solver, tolerance, path, control, adapt, progress)
+        if path.unresolved:
+            break
+    return path
+
+
+def stretches(model: WindowModel, edges: Sequence[float]) -> Iterator[WindowControl]:
+    """A control of the windows from the last of some edges on to the next jump of something known, and so on."""
     horizon = model.problem.domain[TIME]
+    first = edges[-1] - edges[-2] if len(edges) > 1 else horizon.length / 2**model.first_level
     # waves that keep their size keep their window; else a longer one is tried where the field is quiet, and where there
     # are later data, a longer window is tried every few windows, because data too can keep the error up
     quiet = 2.0 ** (1 - model.degree) if model.traits.steady_windows else 0.01
-    control = WindowControl(horizon, model.first_level, quiet, model.traits.has_later_data)
-    path, arrival = Path([horizon.lower], starts), model.first_state()
+    for lower, upper in pairwise([edges[-1], *(t for t in model.jumps if t > edges[-1]), horizon.upper]):
+        level = max(0, math.ceil(math.log2((upper - lower) / first) - 1e-9))
+        yield WindowControl(Interval(lower, upper), level, quiet, model.traits.has_later_data)
+
+
+def _filter_stretch(
+    solver: WindowSolver, tolerance: float, path: Path, control: WindowControl, adapt: bool,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    """The windows of one stretch, added to a path."""
+    model = solver.model
+    arrival = propagate(path.starts[-1], path.links[-1]) if path.links else model.first_state()
     at_start: dict[str, float] = {}  # what the last modes carried there
     failed: Exception | None = None
+    window: Window | None = None
     while not control.done:
         lower, upper, first = path.edges[-1], control.end, len(path.edges) == 1
         try:
@@ -94,27 +123,33 @@ def filter_windows(
             error = window_error(solver, tolerance, arrival, window, lower)
         except FAILED as problem:  # a shorter window may stay where all factors have slopes
             failed, error = failed or problem, np.inf
-        if not _judged(control, error, failed if first else None):
-            continue
+        try:
+            if not control.judge(error):
+                continue
+        except ProblemError as refused:
+            if failed is not None and first:  # where no window is short enough, what failed first says more
+                raise failed from None
+            raise ProblemError(f"{refused}{_blamed(window)}") from None
+        assert window is not None
         path.append(window, upper)
         path.unresolved = unresolved_axis(model, window.weights, at_start) if adapt and model.growing else None
         if path.unresolved:
             break
         arrival = propagate(window.start, window.link)
         if progress is not None:
-            progress(f"window {control.accepted}, t = {upper:.4g}", control.fraction)
-    path.rejected = control.rejected
-    return path
+            horizon = model.problem.domain[TIME]
+            progress(f"window {len(path.links)}, t = {upper:.4g}", (upper - horizon.lower) / horizon.length)
+    path.rejected += control.rejected
 
 
-def _judged(control: WindowControl, error: float, failed: Exception | None) -> bool:
-    """Is a window short enough? Where none is, what failed first says more."""
-    try:
-        return control.judge(error)
-    except ProblemError:
-        if failed is not None:
-            raise failed from None
-        raise
+def _blamed(window: Window | None) -> str:
+    """What the last window that was tried met worst, if that is far off."""
+    if window is None:
+        return ""
+    with np.errstate(all="ignore"):
+        misfits = {group.name: float(np.sqrt(np.mean(group.misfit(window.weights) ** 2))) for group in window.groups}
+    worst = max(misfits, key=lambda name: np.nan_to_num(misfits[name], nan=np.inf), default="")
+    return f". Worst met there: {worst!r}, by {misfits[worst]:.2g} sigma" if misfits.get(worst, 0.0) > FAR_OFF else ""
 
 
 def filter_between(
@@ -256,7 +291,7 @@ def chi_squares(solver: WindowSolver, path: Path, among: Collection[str] | None 
     found: dict[str, tuple[float, int]] = {}
     for index, groups in enumerate(path.groups):
         speaking = [group for group in groups if among is None or group.name in among]
-        weights = solver.in_order(path.smoothed(index).mean) if speaking else np.zeros(0)
+        weights = solver.in_order(path.mean(index)) if speaking else np.zeros(0)
         for group in speaking:
             misfit = group.misfit(weights)
             total, count = found.get(group.name, (0.0, 0))

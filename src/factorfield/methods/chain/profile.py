@@ -75,6 +75,6 @@ def _profile(model: WindowModel, place: Array, tolerance: float, iterations: int
         smooth(solver, path, None)
     except FAILED:
         return None
-    level = solver.path_merit(path.groups, lambda index: solver.in_order(path.smoothed(index).mean))
+    level = solver.path_merit(path.groups, lambda index: solver.in_order(path.mean(index)))
     level += 0.5 * float(away @ away)
     return (path, level) if np.isfinite(level) else None

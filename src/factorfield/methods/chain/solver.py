@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import ProblemError
-from factorfield.messages.elimination import Segment, assembled, conditioned, segment
+from factorfield.messages.elimination import Segment, assembled, conditioned, met, segment
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.model.factors import FactorGroup, has_slopes, whitened_rows
 from factorfield.model.model import WindowModel, is_standing
@@ -81,7 +81,7 @@ class WindowSolver:
 
     def eliminate(self, groups: Sequence[FactorGroup], weights: Array, lower: float, upper: float) -> Segment:
         """Factors linearised at `weights`, inner weights eliminated."""
-        rows, target = whitened_rows(groups, weights)
+        rows, target = self._rows(groups, weights)
         self.factorisations += 1
         if not np.all(np.isfinite(rows.sum(axis=0))):
             raise ProblemError(
@@ -89,6 +89,18 @@ class WindowSolver:
                 f"t = {lower:g} and {upper:g} (such as sqrt(u) where u reaches 0); try a shorter horizon"
             )
         return segment(rows, target, self.inner, self.state, self.inner_std, self.factors.end_map(lower, upper))
+
+    def _rows(self, groups: Sequence[FactorGroup], weights: Array) -> tuple[Array, Array]:
+        """Factors linearised at `weights` as rows w = target +- 1."""
+        if not self.model.traits.asked_too_often:
+            return whitened_rows(groups, weights)
+        kinds = [group.statement.kind if is_standing(group.statement) else "own" for group in groups]
+        of_kind = {
+            kind: np.column_stack(whitened_rows([g for g, k in zip(groups, kinds, strict=True) if k == kind], weights))
+            for kind in ("boundary", "equation", "own")
+        }
+        rows = np.vstack([*met(of_kind["boundary"], of_kind["equation"], self.inner), of_kind["own"]])
+        return np.ascontiguousarray(rows[:, :-1]), rows[:, -1]
 
     def linear_segment(self, groups: list[FactorGroup], lower: float, upper: float) -> Segment:
         """Of a linear equation; without explicit time, windows of one length share all but what labels say."""
@@ -104,9 +116,8 @@ class WindowSolver:
             if len(inside):
                 link = conditioned(link, inside[:, self.inner], inside[:, self.state], target[within])
         if link is None:
-            if traits.separable:
-                groups = [*self.factors.standing(lower, upper), *groups]
-            return self.eliminate(groups, centre, lower, upper)
+            own = [group for group in groups if not is_standing(group.statement)]
+            return self.eliminate([*self.factors.standing(lower, upper), *own], centre, lower, upper)
         about_state = Message(rows[~within][:, self.state], target[~within])
         return replace(link, message=link.message * about_state) if not within.all() else link
 

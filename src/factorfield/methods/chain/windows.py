@@ -27,6 +27,8 @@ from factorfield.problem.domain import TIME, Axis
 Array = NDArray[np.float64]
 MOST_HALVINGS = 30  # a window shorter than 2^-30 of the horizon: the equation is too stiff, or wrong
 MOST_WINDOWS = 20_000
+MOST_SHRINKING = 10  # halvings in a row after the first window: the path runs into something
+IN_A_ROW = 8  # windows between two halvings, at most
 STUCK = 100  # equal windows in a row after which the rest of the horizon is judged by their length
 LONGER_AFTER = 4  # windows after which a longer one is tried although the error is not tiny; twice that after a refusal
 MOVED = 0.1  # standard deviations by which an equation alone may move the state where it starts
@@ -48,6 +50,7 @@ class WindowControl:
         self._level, self._position = first_level, 0  # time = lower + position / 2^level * length
         self._error = self._refused = math.inf  # of the last window, and before the last one that proved too long
         self._doubled, self._waited, self._patience = False, 0, LONGER_AFTER
+        self._shrinking, self._kept = 0, 0  # halvings in a row, and windows accepted before the last one
         self.accepted = self.rejected = 0
 
     @property
@@ -77,7 +80,12 @@ class WindowControl:
     def _halve(self, error: float) -> bool:
         self.rejected += 1
         if self._level == MOST_HALVINGS:
-            raise self._too_fast(f"windows of at least 2^-{MOST_HALVINGS} of the horizon", error)
+            raise self._too_fast(f"windows of at least 2^-{MOST_HALVINGS} of the horizon")
+        if self.accepted > 0 and not self._doubled:
+            in_a_row = self.accepted - self._kept <= IN_A_ROW
+            self._shrinking, self._kept = self._shrinking + 1 if in_a_row else 1, self.accepted
+        if self._shrinking > MOST_SHRINKING:
+            raise self._too_fast("windows that need not become ever shorter")
         self._level, self._position = self._level + 1, 2 * self._position
         if self._doubled:
             self._refused, self._patience = self._error, 2 * self._patience
@@ -90,7 +98,8 @@ class WindowControl:
         cells = 2**self._level
         stuck = self._waited > STUCK and cells - self._position > MOST_WINDOWS
         if stuck or self.accepted > MOST_WINDOWS:
-            raise self._too_fast(f"at most {MOST_WINDOWS} windows", error)
+            raise self._too_fast(f"at most {MOST_WINDOWS} windows")
+        self._shrinking = 0 if self._doubled else self._shrinking
         self._waited = 0 if self._doubled else self._waited + 1
         due = self._patient and self._waited >= self._patience and error < 0.5
         possible = self._position % 2 == 0 and self._level > 0 and self._position < cells
@@ -99,11 +108,11 @@ class WindowControl:
             self._level, self._position = self._level - 1, self._position // 2
         return True
 
-    def _too_fast(self, wanted: str, error: float) -> ProblemError:
+    def _too_fast(self, wanted: str) -> ProblemError:
         return ProblemError(
-            f"expected {wanted}, received a solution that changes too fast at t = {self.start:.6g} (error "
-            f"{error:.2g} tolerances): it may blow up there, the equation be stiff, or conditions contradict each "
-            "other; try a larger sigma of the equation, fewer modes, a shorter horizon, or check the signs of terms"
+            f"expected {wanted}, received a solution that changes too fast at t = {self.start:.6g}: it may blow up "
+            "there, the equation be stiff, or conditions contradict each other; try the signs of terms, the units of "
+            "coefficients, a shorter horizon, or a larger sigma of the equation"
         )
 
 

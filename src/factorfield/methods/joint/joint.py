@@ -53,7 +53,13 @@ from factorfield.methods.joint.belief import (
     tangents,
     unwhitened,
 )  # fmt: skip
-from factorfield.methods.joint.resolution import is_helping, numerical_error, richer
+from factorfield.methods.joint.resolution import (
+    answered,
+    is_helping,
+    numerical_error,
+    richer,
+    with_held_coefficients,
+)
 from factorfield.methods.joint.searched import is_searched, near_numbers, search_numbers
 from factorfield.methods.marginal import MARGINAL, UNSETTLED, Marginal
 from factorfield.methods.noise import next_sigmas, of_block
@@ -237,13 +243,17 @@ class Joint:
         if model.follows_protocol or TIME in model.problem.domain or not plain:
             return None
 
+        held = bool(found is None and (model.problem.unknowns or model.problem.functions))
+
         def mean(coarse: BlockModel) -> Array:
             if found is not None:
                 return near_numbers(coarse, model, found)
-            belief, _ = self._found(coarse, Trace(), None)
-            return unwhitened(coarse, belief.mean)
+            own = with_held_coefficients(coarse, model, posterior.weight_mean) if held else coarse
+            belief, _ = self._found(own, Trace(), None)
+            return unwhitened(own, belief.mean)
 
-        return numerical_error(model, posterior.weight_mean, mean)
+        error = numerical_error(model, posterior.weight_mean, posterior.weight_std, mean)
+        return replace(error, root=answered(model, posterior, error.root)) if held and error else error
 
     def _judged(self, status: Status, model: BlockModel, error: NumericalError) -> Status:
         if status != "converged":

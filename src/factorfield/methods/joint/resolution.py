@@ -10,19 +10,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.messages.gaussian import Diagonal
 from factorfield.methods.resolution import (
     ROUNDING,
     NumericalError,
     beside,
+    beyond,
     fewer,
     field_sizes,
     share_left,
     transferred,
 )
+from factorfield.methods.starts import HELD
 from factorfield.model.block import held_names, holding_model
 from factorfield.model.choices import GROWTH, HOLDS, LEAST_GROWTH, affordable_modes, natural_size
 from factorfield.model.linearisation import linearise
 from factorfield.model.model import BlockModel
+from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.domain import Interval, Periodic
 
 Array = NDArray[np.float64]
@@ -33,8 +37,11 @@ FELT = 1e-2  # of the sigmas that statements had if they did not hold: less is r
 ASIDE = 0.3  # of the tolerance: what an axis may leave without being given more modes
 
 
-def numerical_error(model: BlockModel, weights: Array, solve: Callable[[BlockModel], Array]) -> NumericalError | None:
-    """Of the mean; `solve` gives that of another model. None where there is nothing to compare with."""
+def numerical_error(
+    model: BlockModel, weights: Array, std: Array, solve: Callable[[BlockModel], Array]
+) -> NumericalError | None:
+    """Of the mean `weights`, which are known to `std`; `solve` gives the mean of another model. None where there is
+    nothing to compare with."""
     fields, representation = model.problem.fields, model.representation
     about = np.array(weights)
     for name in fields:  # the size of a field is that of its variation about its offset
@@ -53,11 +60,13 @@ def numerical_error(model: BlockModel, weights: Array, solve: Callable[[BlockMod
             step = found - transferred(coarse.representation, coarser.representation, solve(coarser))
             before = float(np.max(field_sizes(coarse.representation, fields, step) / scale))
         share = share_left(float(np.max(size / scale)), before)
+        change = beyond(share * change, std)
+        size = field_sizes(representation, fields, change)
         partner = beside(representation, axis, change, fields)
         length = float(np.max(field_sizes(representation, fields, partner) / scale))
         ratio = float(np.max(size / scale)) / length if length else 0.0
-        columns += [share * change, share * ratio * partner]
-        axes[axis] = share * float(np.max(size / scale))
+        columns += [change, ratio * partner]
+        axes[axis] = float(np.max(size / scale))
     inflation, off = missed(model, weights, np.column_stack(columns))
     everywhere = np.zeros((model.size, len(fields)))
     for index, name in enumerate(fields):
@@ -106,6 +115,29 @@ def with_fewer(model: BlockModel, axis: str, weights: Array) -> BlockModel | Non
         return few
     near = transferred(few.representation, model.representation, weights, few.prior.mean)
     return replace(few, first_weights=near)
+
+
+def with_held_coefficients(coarse: BlockModel, model: BlockModel, weights: Array) -> BlockModel:
+    """A model with fewer modes whose unknown coefficients are those that were found: what is left is the error of the
+    fields alone, and no search among coefficients blurs it."""
+    mean, std = np.array(coarse.prior.mean), np.array(coarse.prior.std)
+    for name in (*model.problem.unknowns, *model.problem.functions):
+        for unit in model.representation.forms[name].latents:
+            block = coarse.representation.latents[unit].block
+            mean[block] = weights[model.representation.latents[unit].block]
+            std[block] *= HELD
+    prior = Diagonal.from_moments(mean, std**2)
+    return replace(coarse, prior=prior, first_weights=transferred(coarse.representation, model.representation, weights))
+
+
+def answered(model: BlockModel, posterior: GaussianPosterior, root: Array) -> Array:
+    """Errors of the fields at given coefficients, with what all weights do about them: where a field is off at a
+    sensor, the belief moves as if the reading were off by as much to the other side."""
+    pulled = np.zeros_like(root)
+    for group in (group for group in model.groups if group.statement.kind == "observation"):
+        _, rows = group.linear_misfit(posterior.mean)
+        pulled += rows.T @ (rows @ root)
+    return root - posterior.root @ (posterior.root.T @ pulled)
 
 
 def richer(model: BlockModel, axes: dict[str, float], tolerance: float) -> BlockModel | None:

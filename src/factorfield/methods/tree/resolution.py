@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from factorfield.model.choices import natural_size
+from factorfield.model.representation import Latent
+from factorfield.model.singular import shares_beside
 from factorfield.model.splines import Spline
 from factorfield.model.tree import TreeModel, prolonged, with_cells
 
 Array = NDArray[np.float64]
 FEWEST = 2  # cells of a bounded axis that are worth comparing with
 GROSS = 0.1  # of its largest term: an equation that is missed by more is not met at all
+FEW = 1e-9  # of the splines around: none of them lies in the region
 FELT = 1e-3  # of the field's size: a wall that is missed by more
 SLOWEST = 0.5  # what is left of an error when cells are halved, at most: beyond, nothing has been seen to converge
 
@@ -47,10 +50,10 @@ def numerical_error(model: TreeModel, weights: Array, mean: Callable[[TreeModel]
         before = _values(wide, on_wide - prolonged(wide, wider, mean(wider)))
         sizes = _size(model, change), _size(wide, before)
         left = float(np.clip(sizes[0] / sizes[1] if sizes[1] else 0.0, 2.0 ** -(model.degree + 1), SLOWEST))
-    error = left / (1.0 - left) * _smoothed(model, change)
-    error = error + missed(model, weights)
+    near = left / (1.0 - left) * _smoothed(model, change) + missed(model, weights)
+    error = np.where(np.isfinite(change), near, np.nan)
     about = _size(model, _values(model, weights - model.prior_mean))
-    return NumericalError(_per_weight(model, error), _size(model, error) / about if about else 0.0)
+    return NumericalError(_per_weight(model, near), _size(model, error) / about if about else 0.0)
 
 
 def missed(model: TreeModel, weights: Array) -> float:
@@ -61,7 +64,10 @@ def missed(model: TreeModel, weights: Array) -> float:
     held = {s.name for s, sigma in pairs if sigma.origin == "default" and s.kind != "observation"}
     for group in (group for group in model.groups if group.name in held):
         statement = group.statement
-        missing = float(np.sqrt(np.mean((group.misfit(weights) * group.sigma) ** 2)))
+        left = group.misfit(weights) * group.sigma
+        if statement.kind == "equation" and model.problem.shape is not None:  # corners are what cells are compared for
+            left = left[shares_beside(group.points, model.problem) == 1.0]
+        missing = float(np.sqrt(np.mean(left**2))) if len(left) else 0.0
         share = missing / natural_size(statement.relation, model.problem, model.scale)
         if share > (GROSS if statement.face is None else FELT):
             off = max(off, share * model.scale)
@@ -70,35 +76,55 @@ def missed(model: TreeModel, weights: Array) -> float:
 
 def _values(model: TreeModel, weights: Array) -> Array:
     """The functions of given weights, each in the middle of every spline: where splines reach over an end, weights
-    may be large and the function small."""
+    may be large and the function small. NaN outside a region."""
     found = np.empty(model.size)
     for latent in model.representation.latents.values():
         field = weights[latent.block].reshape(latent.basis.shape or (1,))
-        for spline in latent.basis.families.values():
-            assert isinstance(spline, Spline)
-            middle = spline.lower + (np.arange(spline.size) - 0.5 * (spline.degree - 1)) * spline.width
-            inside = middle if spline.periodic else np.clip(middle, spline.lower, spline.upper)
-            field = np.tensordot(field, spline(inside), axes=(0, 1))
-        found[latent.block] = field.ravel()
+        for axis, middle in _middles(latent).items():
+            field = np.tensordot(field, latent.basis.families[axis](middle), axes=(0, 1))
+        found[latent.block] = np.where(_inside(model, latent), field.ravel(), np.nan)
     return found
+
+
+def _middles(latent: Latent) -> dict[str, Array]:
+    """The middle of every spline along each axis."""
+    found: dict[str, Array] = {}
+    for axis, spline in latent.basis.families.items():
+        assert isinstance(spline, Spline)
+        middle = spline.lower + (np.arange(spline.size) - 0.5 * (spline.degree - 1)) * spline.width
+        found[axis] = np.asarray(middle if spline.periodic else np.clip(middle, spline.lower, spline.upper), float)
+    return found
+
+
+def _inside(model: TreeModel, latent: Latent) -> NDArray[np.bool_]:
+    """Which of these lie in the region; all do of what varies along one of its axes only."""
+    shape, middles = model.problem.shape, _middles(latent)
+    if shape is None or not set(shape.axes) <= set(middles):
+        return np.ones(latent.basis.size, bool)
+    mesh = np.meshgrid(*middles.values(), indexing="ij")
+    return shape.contains({axis: x.ravel() for axis, x in zip(middles, mesh, strict=True)})
 
 
 def _size(model: TreeModel, values: Array) -> float:
     """The root mean square of the field of which it is largest."""
     blocks = [model.representation.latents[name].block for name in model.problem.fields]
-    return max(float(np.sqrt(np.mean(values[block] ** 2))) for block in blocks)
+    return max(float(np.sqrt(np.nanmean(values[block] ** 2))) for block in blocks)
 
 
 def _smoothed(model: TreeModel, values: Array) -> Array:
-    """Root mean squares over the splines that meet in a cell."""
+    """Root mean squares over the splines that meet in a cell; those beside a region have their neighbours' inside."""
     found = np.abs(values)
     for latent in model.representation.latents.values():
         squares = values[latent.block].reshape(latent.basis.shape) ** 2
+        known = np.isfinite(squares).astype(float)
+        squares = np.nan_to_num(squares)
         for position, spline in enumerate(latent.basis.families.values()):
             assert isinstance(spline, Spline)
             mode = "wrap" if spline.periodic else "nearest"
             squares = ndimage.uniform_filter1d(squares, model.degree, axis=position, mode=mode)
-        found[latent.block] = np.sqrt(np.maximum(squares, 0.0)).ravel()
+            known = ndimage.uniform_filter1d(known, model.degree, axis=position, mode=mode)
+        mean = squares / np.where(known > FEW, known, 1.0)
+        found[latent.block] = np.sqrt(np.maximum(mean, 0.0)).ravel()
     return found
 
 

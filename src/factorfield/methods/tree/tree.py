@@ -11,7 +11,7 @@ Cells are halved until the estimated numerical error meets the tolerance, or unt
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,6 +31,8 @@ from factorfield.model.model import Model
 from factorfield.model.searched import latents, number_coordinates
 from factorfield.model.tree import TreeModel, prolonged, refined_cells, tree_model, with_cells, with_condition
 from factorfield.posterior.boxes import BoxesPosterior
+from factorfield.problem.domain import TIME, Points, normal_along
+from factorfield.problem.places import at_times, inside_of
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
@@ -67,11 +69,13 @@ class Tree:
         return self._run(taken(model, TreeModel, self.name), progress)
 
     def refine(self, model: Model, solution: Solution) -> TreeModel | None:
-        """The same problem on halved cells, from the solution found; None where they are small enough or too many."""
+        """The same problem on halved cells, from the solution found; None where they are small enough or too many, or
+        where nothing settles the field: smaller cells would not either."""
         tree = taken(solution.model, TreeModel, self.name)
         error = solution.trace["numerical_error"]
         history = (*tree.errors_before, error)
         enough = error <= self.tolerance or (len(history) > 2 and error > HELPED * history[-3])
+        enough = enough or any(advice.kind == "free-directions" for advice in solution.advice or ())
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
             return None
@@ -128,6 +132,21 @@ class Tree:
         """With further conditions. The numerical error stays: measurements do not reduce it."""
         return self._run(with_condition(model, problem), None, known, error)
 
+    def taken_up(self, stored: Solution) -> Callable[[Problem], Solution] | None:
+        """`resume` of a solution that was read from a file: on the same cells, from the weights that were found."""
+        settings, posterior = stored.settings, stored.posterior
+        gaussian = all(statement.noise is None for statement in stored.problem.statements)
+        if not gaussian or "cells" not in settings or posterior.numerical is None:
+            return None
+        error = NumericalError(posterior.numerical, stored.trace["numerical_error"])
+
+        def resume(problem: Problem) -> Solution:
+            model = tree_model(stored.problem, cells=settings["cells"], degree=settings["degree"])
+            near = _from(model, posterior.weight_mean, stored.trace)
+            return self._run(with_condition(near, problem), None, None, error)
+
+        return resume
+
     def _status(
         self, model: TreeModel, found: Found, error: NumericalError, numbers: FoundNumbers | None
     ) -> Status:  # fmt: skip
@@ -145,6 +164,42 @@ class Tree:
         return Status("converged", f"{exact}; numerical error {error.relative:.1g} of the field on {cells} cells")
 
 
+def _asked(problem: Problem) -> Mapping[str, Points]:
+    """Places all over the domain, or in each part of a region that touches no other, with words for where that is."""
+    domain, shape = problem.domain, problem.shape
+    count = int(ASKED ** (1.0 / len(domain)))
+    along = {name: axis.cells(count) for name, axis in domain.items()}
+    if shape is None:
+        return {"": domain.tensor(along)}
+    if len(shape.parts) == 1:
+        return {"": inside_of(domain, shape, along)}
+    found = {}
+    for part in shape.parts:
+        chosen = {axis: x[:: max(1, len(x) // count**2)] for axis, x in part.items()}
+        where = ", ".join(f"{axis} = {x[0]:.3g}" for axis, x in part.items())
+        found[f" in the part around {where}, which touches no other,"] = at_times(chosen, along.get(TIME))
+    return found
+
+
+def thin_places(model: TreeModel) -> Iterator[Advice]:
+    """Where a region, or a gap in it, is thinner than a cell."""
+    shape = model.problem.shape
+    if shape is None:
+        return
+    width = min(model.splines[axis].width for axis in shape.axes)
+    points = shape.away_from_corners(width)
+    for side, what in ((-1.0, "the region"), (1.0, "a gap in the region")) if points else ():
+        moved = {axis: points[axis] + side * width * points[normal_along(axis)] for axis in shape.axes}
+        near = {axis: points[axis] + side * 1e-3 * width * points[normal_along(axis)] for axis in shape.axes}
+        thin = shape.contains(moved) != shape.contains(near)
+        if np.any(thin):
+            place = ", ".join(f"{axis} = {points[axis][thin][0]:.3g}" for axis in shape.axes)
+            yield Advice(
+                "thin", f"{what} is thinner than a cell ({width:.2g}) at {place}: its two sides share their splines; "
+                "try more cells=", what,
+            )  # fmt: skip
+
+
 def _from(model: TreeModel, weights: Array, trace: Mapping[str, Any]) -> TreeModel:
     """The model whose search begins where another one ended."""
     return replace(model, first_weights=weights, start=trace.get("searched", {}))
@@ -155,14 +210,14 @@ def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) ->
 
     Where cells are too few, equations are missed for that reason, which the status tells.
     """
-    axes = model.problem.domain
-    count = int(ASKED ** (1.0 / len(axes)))
-    places = axes.tensor({name: axis.cells(count) for name, axis in axes.items()})
     for prior in (prior for prior in model.priors if prior.latent.name in model.problem.fields):
-        std = posterior.predict(places, of=prior.latent.name, points=True)["std"].values
-        free = int(np.sum(std > FREE * prior.std))
-        if free:
-            yield free_directions(model.problem, f"values of {prior.latent.name} at {free} of {len(std)} places are")
+        for where, places in _asked(model.problem).items():
+            std = posterior.predict(places, of=prior.latent.name, points=True)["std"].values
+            free = int(np.sum(std > FREE * prior.std))
+            if free:
+                text = f"values of {prior.latent.name} at {free} of {len(std)} places{where} are"
+                yield free_directions(model.problem, text)
+    yield from thin_places(model)
     if model.problem.unknowns:
         yield from unconstrained(model.problem, posterior.numbers)
     found: dict[str, tuple[float, int]] = {}

@@ -44,6 +44,9 @@ def _row(solution: Solution, statement: Statement, chosen: Mapping[str, float]) 
     text = statement.relation.text
     if statement.points is None:
         where = tuple((name, f"= {value:g}") for name, value in (statement.face or {}).items())
+        if statement.wall is not None:
+            place = statement.name.removeprefix("boundary").partition(":")[0].strip()
+            where = (("", f"the boundary, {place}" if place else "all of the boundary"),)
     else:
         where = tuple((name, _range(float(x.min()), float(x.max()))) for name, x in statement.points.items())
     return Condition(

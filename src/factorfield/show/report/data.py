@@ -10,6 +10,7 @@ from scipy import special
 
 from factorfield.problem.domain import TIME
 from factorfield.show.formula import plain
+from factorfield.show.outline import outlines
 from factorfield.show.views import LEVELS, Calibration, View, beliefs, calibration, data_of, density
 from factorfield.solution import Solution
 
@@ -56,6 +57,11 @@ def field_data(solution: Solution, shown: View) -> dict[str, object]:
         "truth": None if shown.truth is None else [packed(values) for values in shown.truth],
         # subtracted here: in single precision small errors would be rounding only
         "errors": None if shown.truth is None else [packed(values) for values in shown.mean - shown.truth],
+        "walls": [
+            {"label": outline.label, "colour": outline.colour,
+             "lines": [[rounded(line[:, 0]), rounded(line[:, 1])] for line in outline.lines]}
+            for outline in outlines(solution.problem)
+        ],
         "data": [
             {"field": data.field, "points": {name: packed(x[::thin]) for name, x in data.points.items()},
              "values": packed(data.values[::thin])}

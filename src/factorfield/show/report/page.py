@@ -25,16 +25,18 @@ from factorfield.files.results import check_writable
 from factorfield.problem.coefficients import Table
 from factorfield.problem.domain import Periodic
 from factorfield.problem.problem import Problem
+from factorfield.problem.region import Region
 from factorfield.show.formula import mathml, mathml_symbol, vanishing
 from factorfield.show.report.conditions import conditions, rounded, unexplained
 from factorfield.show.report.data import frame_count, page_data
+from factorfield.show.report.further import correlations, further
 from factorfield.show.views import View, calibration, view
 from factorfield.solution import Solution
 from factorfield.version import __version__
 
 MEANING = {  # of solution.settings: what was chosen, and from what
-    "method": "How the posterior was found. Left open: boxes in three axes of space, else windows where "
-    "there is time, else one belief.",
+    "method": "How the posterior was found. Left open: boxes in regions and in three axes of space, else windows "
+    "where there is time, else one belief.",
     "model": "How the problem was represented.",
     "modes": "Frequencies (periodic axes) or polynomial degrees. Left open: chosen from data and equation.",
     "cells": "Cells per axis, each with a spline of its own. Left open: halved until the tolerance is met.",
@@ -95,7 +97,7 @@ def page(solution: Solution, level: float = 0.9) -> str:
         warnings=[*unexplained(stated, solution.advice or ()), *(solution.warnings or ())],
         meanings=_meanings(solution.problem), conditions=stated, spread=_spread(shown),
         coefficients=_coefficients(solution, level), level=f"{100.0 * level:g} %", calibration=calibration(shown),
-        settings=_settings(solution), work=_work(solution),
+        settings=_settings(solution), work=_work(solution), further=further(solution), pairs=correlations(solution),
     )  # fmt: skip
 
 
@@ -126,6 +128,7 @@ def _meanings(problem: Problem) -> list[tuple[str, str]]:
     for name in problem.domain.names:
         axis = problem.domain[name]
         kind = ", periodic" if isinstance(axis, Periodic) else ""
+        kind += _part(problem.region) if problem.region is not None and name in problem.domain.space[:1] else ""
         found.append((name, f"from {axis.lower:g} to {axis.upper:g}{unit[name]}{kind}"))
     found += [(name, f"field, in{unit[name]}") for name in problem.fields if unit[name]]
     for name, value in problem.constants.items():
@@ -138,6 +141,11 @@ def _meanings(problem: Problem) -> list[tuple[str, str]]:
     return found
 
 
+def _part(region: Region) -> str:
+    """Of the plane, in words."""
+    return f", only where {region.text}" if region.outline is None else f", only inside {region!r}"
+
+
 @dataclass(frozen=True)
 class Spread:
     """The size of the std over the grid, beside the size of the field."""
@@ -148,10 +156,11 @@ class Spread:
 
 
 def _spread(shown: View) -> Spread | None:
-    if not np.all(np.isfinite(shown.std)):
+    mean, std = (values[np.isfinite(shown.mean)] for values in (shown.mean, shown.std))  # inside a region
+    if not std.size or not np.all(np.isfinite(std)):
         return None
-    size = float(np.sqrt(np.mean(shown.mean**2))) or 1.0
-    return Spread(float(shown.std.mean()), float(shown.std.max()), size)
+    size = float(np.sqrt(np.mean(mean**2))) or 1.0
+    return Spread(float(std.mean()), float(std.max()), size)
 
 
 @dataclass(frozen=True)

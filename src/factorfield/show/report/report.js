@@ -134,6 +134,10 @@
       const y = f.top + f.high - ((v - low) / (high - low || 1)) * f.high;
       body += `<text x="${at + 16}" y="${(y + 4).toFixed(1)}">${said}</text>`;
     }
+    for (const wall of spec.walls || []) for (const [x, y] of wall.lines) {
+      body += `<path d="${path(f, x, y)}" fill="none" stroke="${wall.colour}" stroke-width="1.8">` +
+        `<title>${escaped(wall.label)}</title></path>`;
+    }
     for (const [px, py] of spec.points || []) {
       body += `<circle cx="${f.X(px).toFixed(1)}" cy="${f.Y(py).toFixed(1)}" r="2.2" fill="#fff" stroke="#222" ` +
         'stroke-width="0.7"/>';
@@ -217,7 +221,15 @@
     const [all, limits] = mapped(n, kind), values = part(all, k), [a, b] = space;
     const points = kind === "mean" ? shown(field.names[n], k).map(([p, i]) => [p[a.name][i], p[b.name][i]]) : [];
     heat(element, { x: a.values, y: b.values, value: (i, j) => values[i * b.values.length + j], limits, kind, points,
-      unit: field.units[n], labels: [axisLabel(a), axisLabel(b)], square: true, name: `${kind} of ${field.names[n]}` });
+      walls: field.walls, unit: field.units[n], labels: [axisLabel(a), axisLabel(b)], square: true, name: `${kind} of ${field.names[n]}` });
+  }
+
+  for (const wall of field.walls) { // what the colours of a region's outline mean
+    const said = document.createElement("span");
+    said.textContent = wall.label;
+    said.style.borderLeft = `1.2rem solid ${wall.colour}`;
+    said.style.paddingLeft = ".4rem";
+    document.getElementById("walls").append(said);
   }
 
   function draw(k) {

@@ -1,0 +1,1 @@
+"""Which equation? Problems with the same measurements, ranked by their evidence."""
