@@ -32,6 +32,8 @@ sigma = 0.02
 ROD = HEAT.replace("{ periodic = [0, 1] }", "[0, 1]")
 STATIONARY = 'equation = "u_xx = 1"\n\n[domain]\nx = [0, 1]\n'
 BEAM = STATIONARY.replace("u_xx", "u_xxxx")
+NO_START = HEAT.partition("[[initial]]")[0]
+WAVES = HEAT.replace("u_t = nu*u_xx", "u_tt = nu*u_xx")
 DISK = """\
 equation = "u_xx + u_yy = -1"
 
@@ -281,6 +283,10 @@ CASES = [
     file("modes along no axis", HEAT + "[method]\nmodes = { z = 4 }\n"),
     file("fewer cells than splines need", STATIONARY + '[method]\nname = "tree"\ncells = { x = 3 }\n'),
     file("cells along no axis", STATIONARY + '[method]\nname = "tree"\ncells = { z = 30 }\n'),
+    file("too few cells in windows", HEAT + '[method]\nname = "chain"\ncells = { x = 6 }\n'),
+    file("cells and modes", HEAT + '[method]\nname = "chain"\ncells = { x = 48 }\nmodes = { x = 4 }\n'),
+    file("cells in windows without a start", NO_START + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
+    file("cells in windows of waves", WAVES + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
     file("splines of an even degree", STATIONARY + '[method]\nname = "tree"\ndegree = 4\n'),
     file("derivatives that splines do not have", BEAM + '[method]\nname = "tree"\ndegree = 3\n'),
     file("a model beside boxes", STATIONARY + '[method]\nname = "tree"\n[model]\nmodes = { x = 4 }\n'),

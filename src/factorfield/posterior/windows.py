@@ -26,7 +26,7 @@ from factorfield.model.spectrum import Tail
 from factorfield.posterior.base import Estimate, Posterior, shaped
 from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
-from factorfield.posterior.left_out import profile
+from factorfield.posterior.left_out import LastOctave
 from factorfield.posterior.numbers import Numbers
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
@@ -185,23 +185,41 @@ class ChainPosterior(Posterior):
         for index in np.unique(which):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
-            seen = self.seen(int(index))
-            own_means, own = seen._atom_moments(atoms, part, points)
+            own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
             self._add_interior(own, int(index), atoms, part, points)
-            self._add_left_out(own, seen, atoms, part, points)
+            self._add_left_out(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
         return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
 
     def _add_left_out(
-        self, covariance: Array, seen: GaussianPosterior, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
     ) -> None:
         """Add the variance of the modes that the basis leaves out, where those that it holds say that they are."""
         for a, (name, orders) in enumerate(atoms):
             if name in self.tails:
                 tail = self.tails[name]
                 size = tail.of(dict(orders), np.asarray(grid[TIME]) - self.edges[0])
-                covariance[a, a] += (size[:, None] * profile(seen, name, tail.axis, grid, points)).ravel()
+                covariance[a, a] += (size[:, None] * self._octave(index, name).share(grid, points)).ravel()
+
+    def _octave(self, index: int, name: str) -> LastOctave:
+        if (index, name) not in self._octaves:
+            self._octaves[index, name] = LastOctave.of(self.seen(index), name, self.tails[name].axis)
+        return self._octaves[index, name]
+
+    @cached_property
+    def _octaves(self) -> dict[tuple[int, str], LastOctave]:
+        return {}
+
+    def _waves_left_out(self, name: str, orders: Orders, flat: Mapping[str, Array]) -> NDArray[np.complex128]:
+        """A derivative of every left-out wave at places, large where the field's finest ones are: (places, waves)."""
+        tail, which = self.tails[name], self._windows_of(np.asarray(flat[TIME]))
+        found = tail.waves(dict(orders), {**flat, TIME: flat[TIME] - self.edges[0]})
+        for index in np.unique(which):
+            chosen = np.flatnonzero(which == index)
+            part = {axis: x[chosen] for axis, x in flat.items()}
+            found[chosen] *= np.sqrt(np.maximum(self._octave(int(index), name).share(part, True), 0.0))
+        return found
 
     def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
         assert self.numerical is not None
@@ -242,10 +260,17 @@ class ChainPosterior(Posterior):
             roots = [self.numbers.shared_root(index) for index in range(len(self.links))]
             found += self._through(roots, rows, at, there)
         for name in self.tails:
-            one, other = (self._left_out_waves(name, each) for each in (left, right))
-            for atom in one.keys() & other.keys():
-                slopes = left.slopes[left.atoms.index(atom)], right.slopes[right.atoms.index(atom)]
-                found += np.outer(*slopes) * np.real(one[atom] @ other[atom].conj().T)
+            found += self._waves_between(name, left, right)
+        return found
+
+    def _waves_between(self, name: str, left: Functionals, right: Functionals) -> Array:
+        """What the waves left out of a field add to covariances."""
+        found, variance = np.zeros((left.count, right.count)), self.tails[name].variance
+        for a, (latent, orders) in enumerate(left.atoms):
+            if latent == name and (latent, orders) in right.atoms:
+                one, other = (self._waves_left_out(name, orders, each.flat) for each in (left, right))
+                both = np.real((one * variance) @ other.conj().T)
+                found += left.slopes[a][:, None] * both * right.slopes[right.atoms.index((latent, orders))]
         return found
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
@@ -291,30 +316,21 @@ class ChainPosterior(Posterior):
     ) -> Callable[[np.random.Generator], Array] | None:
         if not self.tails:
             return None
-        nothing = np.zeros((len(atoms), len(flat[TIME])))
         waves = {
-            name: self._left_out_waves(name, Functionals(tuple(atoms), nothing, flat, True)) for name in self.tails
+            place: np.sqrt(self.tails[name].variance) * self._waves_left_out(name, orders, flat)
+            for place, (name, orders) in enumerate(atoms)
+            if name in self.tails
         }
 
         def draw(rng: np.random.Generator) -> Array:
-            found = nothing.copy()
-            for name, by_atom in waves.items():
-                parts = rng.standard_normal((2, len(self.tails[name].wave)))
-                for atom, table in by_atom.items():
-                    found[atoms.index(atom)] = (table @ (parts[0] + 1j * parts[1])).real
+            drawn = {name: rng.standard_normal((2, len(tail.wave))) for name, tail in self.tails.items()}
+            found = np.zeros((len(atoms), len(flat[TIME])))
+            for place, table in waves.items():
+                parts = drawn[atoms[place][0]]
+                found[place] = (table @ (parts[0] + 1j * parts[1])).real
             return found
 
         return draw
-
-    def _left_out_waves(self, name: str, functionals: Functionals) -> dict[Atom, NDArray[np.complex128]]:
-        """The waves left out of a field at places, as large as they are there: (places, waves) for each derivative."""
-        tail, places = self.tails[name], functionals.scattered
-        size = np.empty(functionals.count)
-        for index, (part, numbers) in self._read_by_window(places).items():
-            size[numbers] = profile(self.seen(index), name, tail.axis, part.grid, True).ravel()
-        since = {**places.flat, TIME: places.flat[TIME] - self.edges[0]}
-        root = np.sqrt(np.maximum(size, 0.0))[:, None] * np.sqrt(tail.variance)
-        return {atom: root * tail.waves(dict(atom[1]), since) for atom in functionals.atoms if atom[0] == name}
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
