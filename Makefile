@@ -1,13 +1,17 @@
-# Two commands for a newcomer: `make solve` and `make test`; `make docs` builds the pages, `make check-long` runs the
-# longer studies. All set up .venv by themselves.
+# Two commands for a newcomer: `make solve` and `make test`; `make paper` runs the paper's algorithm, `make docs` builds
+# the pages, `make check-long` runs the longer studies. All set up .venv by themselves.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOGGER := src/factorfield/cli/templates/logger.toml  # what `factorfield new logger` writes
 
-.PHONY: solve test check-long docs setup clean
+.PHONY: solve paper test check-long docs setup clean
 
 solve: $(VENV)/.installed-run
 	$(BIN)/factorfield solve heat --set nu=0.02 --set noise=0.1 --set labels=48 --set sigma=0.1 --out run.nc --plot run.png
+	$(BIN)/factorfield solve $(LOGGER) --out logger.nc --plot logger.png
+
+paper: $(VENV)/.installed-run  # the paper's model and algorithm as published, a minute
 	$(BIN)/factorfield solve advection --set b=0.4 --set row=5 --method mean-field --model paper --plot paper.png
 
 test: $(VENV)/.installed-dev
@@ -41,4 +45,4 @@ $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed-run
 
 clean:
-	rm -rf $(VENV) site run.nc run.png paper.png
+	rm -rf $(VENV) site run.nc run.png logger.nc logger.png paper.png

@@ -2,7 +2,7 @@
 
     python benchmarks/attack.py                       2,000 of each kind, and 24 kills of a sweep
     python benchmarks/attack.py --count 100 --kills 0
-    python benchmarks/attack.py --table               the table of what is there, as in docs/about.md
+    python benchmarks/attack.py --table               the tables of what is there, as in benchmarks/results/attack.md
 
 A process that has loaded the package forks for every file. The child runs the commands that a person would run; from
 outside it is given 10 seconds of the processor for each (other work on the machine does not count), ten times that by
@@ -223,6 +223,7 @@ def warm_up(folder: Path) -> None:
     """Whole files of each kind, so that every child begins with all that the commands load."""
     whole = {"result": attacks.results()[2], "problem": attacks.POSED.format(name="data.csv").encode()}
     (folder / "data.csv").write_text("x,t,u\n0.1,0.1,1\n")
+    (folder / "points.csv").write_text("x,t\n0.1,0.1\n")
     for kind, content in whole.items():
         (folder / kind).with_suffix(".nc" if kind == "result" else ".toml").write_bytes(content)
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
@@ -238,8 +239,22 @@ def kept(store: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
 
 
+def changes(entries: list[dict[str, object]]) -> str:
+    """Markdown: what was done to files, and what became of them."""
+    lines = ["| file | change | files | read | refused | failed |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    for kind in KINDS:
+        ends: dict[str, Counter[str]] = {}
+        for entry in entries:
+            if entry["kind"] == kind:
+                ends.setdefault(str(entry["how"]), Counter())[str(entry["ended"])] += 1
+        for how, found in sorted(ends.items()):
+            counts = found.total(), found["read"], found["refused"]
+            lines.append(f"| {kind} | {how} | {' | '.join(map(str, counts))} | {counts[0] - counts[1] - counts[2]} |")
+    return "\n".join(lines)
+
+
 def table(entries: list[dict[str, object]]) -> str:
-    """Markdown, and a list of the kinds of changes behind it."""
+    """Markdown: the counts that docs/about.md shows."""
     lines = [
         "| attack | files | read | refused in one line | tracebacks | over 10 s | over 1 GB | outside opened |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -272,7 +287,8 @@ def main() -> None:
         if chosen.kills and not any(entry["kind"] == "kills" for entry in kept(chosen.out)):
             with tempfile.TemporaryDirectory() as folder, open(chosen.out, "a", encoding="utf-8") as sink:
                 sink.write(json.dumps({"kind": "kills", **kills(chosen.kills, Path(folder))}) + "\n")
-    print(table(kept(chosen.out)))
+    entries = kept(chosen.out)
+    print(changes(entries), table(entries), sep="\n\n")
 
 
 if __name__ == "__main__":

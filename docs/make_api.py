@@ -17,7 +17,7 @@ GROUPS = {
         "Problem", "Equation", "Initial", "Boundary", "Observations", "Region", "Periodic", "Interval", "Unknown",
         "Table", "StudentT", "LogNormal", "ProblemFile", "read_problem",
     ],
-    "Solve it": ["solve", "Solution", "load", "plot"],
+    "Solve it": ["solve", "Solution", "load", "plot", "rank"],
     "Choose the model": ["Model", "default_model", "paper_model", "Identity", "PiecewiseExponential"],
     "Errors and advice": ["ProblemError", "AdviceWarning"],
     "Modules": ["problems", "methods", "metrics", "plotting", "report", "data"],
@@ -26,7 +26,7 @@ PARTS = {
     "problems": ("names", "get"),
     "methods": ("names", "get", "Chain", "Joint", "Tree", "Laplace", "MeanField", "HMC", "VI", "SGD"),
     "metrics": ("score", "scores", "coverage", "crps", "nll", "pit_histogram"),
-    "plotting": ("plot_comparison", "plot_audit"),
+    "plotting": ("plot_comparison", "plot_audit", "plot_ranking", "plot_next"),
     "report": ("write", "page"),
     "data": (),
 }

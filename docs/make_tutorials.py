@@ -15,15 +15,20 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "tutorials.md"
 TUTORIALS = {
     "heat_from_noisy_data": "Heat from noisy data",
+    "forecast": "A forecast, and the next readings",
     "damped_wave": "A damped wave, its damping unknown",
     "unknown_speed": "The speed of a wave",
     "clamped_beam": "A clamped beam with a table of stiffness",
     "epidemic": "An epidemic with outliers",
     "unknown_source": "An unknown source f(x)",
     "scattered_poisson": "A membrane from scattered heights",
+    "river_decay": "First or second order: decay in a river",
 }
 NOTES = {
     "heat_from_noisy_data": "The std falls with time because the equation damps what the labels could not settle.",
+    "forecast": "`extend` moves the end of time; `condition` adds readings. Both keep windows, modes and noise levels, "
+    "and begin at the coefficients that were found, also on a solution that `ff.load` read. To ask beyond the data "
+    "from the start, let the domain of t end later than they do: what is solved there is the forecast.",
     "damped_wave": "`ff.Unknown` in place of a number is all that makes a coefficient unknown. "
     "Leave out `ff.Initial(...)` if the start was not known.",
     "unknown_speed": "Here the model is chosen by hand: two frequencies along x, polynomials of degree 16 in time, "
@@ -37,10 +42,12 @@ NOTES = {
     "smoothness does, and the std at the ends is wide.",
     "scattered_poisson": "The same text serves Helmholtz (`u_xx + u_yy + k**2*u`). The std grows towards the two sides "
     "that nothing holds.",
+    "river_decay": "Both equations get their own k, with its prior; what counts is how probable each makes the "
+    "samples, all k considered ([which equation](after-the-solution.md#which-equation)).",
 }
 HEAD = """# Tutorials
 
-These are the scripts of `examples/`, none longer than forty lines. Each makes its own data from a known truth and
+These are the scripts of `examples/`, none much longer than forty lines. Each makes its own data from a known truth and
 solves. An assertion, in the script or in a test, checks that it finds the truth again. `python docs/make_tutorials.py`
 writes this page with the lines that the scripts print.
 """

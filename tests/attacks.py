@@ -297,7 +297,8 @@ def _wide(rng: Random) -> Mutant:
     for _ in range(rng.integers(3)):
         key = str(rng.choice(["S1", "S2", "x", "t", "column", "unit", "\x1b[31m"]))
         place = str(rng.choice(["x", "t", "u", "q", "sigma", "value"]))
-        sensors[key] = {**sensors.get(key, {}), place: scrap(rng)} if rng.random() < 0.7 else scrap(rng)
+        own = sensors[key] if isinstance(sensors.get(key), dict) else {}
+        sensors[key] = {**own, place: scrap(rng)} if rng.random() < 0.7 else scrap(rng)
     posed = POSED.format(name="data.csv") + f"u = {_toml(sensors)}\n"
     header = ["t", *(f"S{i}" for i in range(max(10, len(sensors))))]
     rows = [",".join(header), *(",".join(["0.1"] * len(header)) for _ in range(3))]

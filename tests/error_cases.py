@@ -32,6 +32,8 @@ sigma = 0.02
 ROD = HEAT.replace("{ periodic = [0, 1] }", "[0, 1]")
 STATIONARY = 'equation = "u_xx = 1"\n\n[domain]\nx = [0, 1]\n'
 BEAM = STATIONARY.replace("u_xx", "u_xxxx")
+NO_START = HEAT.partition("[[initial]]")[0]
+WAVES = HEAT.replace("u_t = nu*u_xx", "u_tt = nu*u_xx")
 DISK = """\
 equation = "u_xx + u_yy = -1"
 
@@ -51,6 +53,11 @@ RING = '{"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}'
 WALL = 'text = "u = 0"\n'
 CSV = "x,t,u\n0.1,0.5,0.5\n0.6,0.5,-0.5\n"
 DATA = HEAT.partition("[[observations]]")[0] + '[[observations]]\nfile = "data.csv"\n'
+CLOCK = 't = { column = "time", unit = "h", origin = "2024-05-01" }'
+LOGGER = DATA.replace("t = [0, 1]", "t = [0, 24]") + f"{CLOCK}\nsigma = 0.1\n"
+LOG = "time,x,u\n2024-05-01 01:00,0.1,0.5\n2024-05-01 02:00,0.6,-0.5\n"
+WIDE = LOGGER + "u = { T1 = { x = 0.1 }, T2 = { x = 0.6 } }\n"
+WIDE_LOG = "time,T1,T2\n2024-05-01 01:00,0.5,-0.5\n2024-05-01 02:00,0.4,-0.4\n"
 
 
 @dataclass(frozen=True)
@@ -235,6 +242,39 @@ CASES = [
     file("an empty data file", DATA, data__csv=""),
     change("a NetCDF file that is none", "data.csv", "data.nc", DATA, data__nc="text"),
     change("an HDF5 file that is none", "data.csv", "data.h5", DATA, data__h5="text"),
+    # a working day
+    file("timestamps without their unit", DATA + 't = "time"\n', data__csv=LOG),
+    change("an unknown unit of time", 'unit = "h"', 'unit = "month"', LOGGER, data__csv=LOG),
+    change("an origin that is no date", '"2024-05-01"', '"May 1st"', LOGGER, data__csv=LOG),
+    change("no origin", ', origin = "2024-05-01"', "", LOGGER, data__csv=LOG),
+    change("an origin after the data", "2024-05-01", "2024-05-02", LOGGER, data__csv=LOG),
+    change("seconds where hours were meant", 'unit = "h"', 'unit = "s"', LOGGER, data__csv=LOG),
+    file("stamps in a time zone, an origin without", LOGGER, data__csv=LOG.replace("01:00", "01:00+02:00")),
+    change("an origin in a time zone, stamps without", "2024-05-01", "2024-05-01T00:00Z", LOGGER, data__csv=LOG),
+    file("stamps that could be of May or January", LOGGER, data__csv=LOG.replace("2024-05-01", "01/05/2024")),
+    file("a day that is not in the calendar", LOGGER, data__csv=LOG.replace("2024-05-01 02", "2024-04-31 02")),
+    change("numbers where stamps were announced", "time", "x", LOGGER, data__csv=LOG),
+    file("units of time that differ", LOGGER + '[units]\nt = "s"\n', data__csv=LOG),
+    change("exchanged columns", "t = [0, 1]", "t = [0, 24]", DATA, data__csv="t,x,u\n0.1,7,0.5\n0.6,9,-0.5\n"),
+    file("sigma in per cent", DATA + 'sigma = "2 %"\n', data__csv=CSV),
+    file("a negative sigma among many", DATA + 'sigma = "s"\n', data__csv="x,t,u,s\n0.1,0.5,0.5,-1\n"),
+    file("a file with a gap in every row", LOGGER, data__csv="time,x,u\n2024-05-01 01:00,0.1,\n,0.6,-0.5\n"),
+    file("lines above the header", DATA, data__csv="Logger 17\nx,t,u\n0.1,0.5,0.5\n"),
+    file("no header", DATA, data__csv="0.1,0.5,0.5\n0.6,0.5,-0.5\n"),
+    file("two columns of one name", DATA, data__csv="x,t,u,u\n0.1,0.5,0.5,0.4\n"),
+    change("a sensor outside", "x = 0.6", "x = 60", WIDE, data__csv=WIDE_LOG),
+    change("a sensor without a place", "T2 = { x = 0.6 }", "T2 = {}", WIDE, data__csv=WIDE_LOG),
+    change("a sensor that is not in the file", "T2 =", "T3 =", WIDE, data__csv=WIDE_LOG),
+    change("a place of the sensors twice", "sigma = 0.1", 'sigma = 0.1\nx = "T1"', WIDE, data__csv=WIDE_LOG),
+    file("a wall inside", ROD + '[[boundary]]\ntext = "u = 0"\nat = { x = 0.01 }\n'),
+    file("a wall that jumps", ROD + '[[boundary]]\ntext = "u = heaviside(t - 0.5)"\nat = { x = 0 }\n'),
+    change("heat that runs backward", "nu*u_xx", "-nu*u_xx", HEAT.replace("t = [0, 1]", "t = [0, 90]")),
+    change("a step of what is unknown", "nu*u_xx", "nu*u_xx*heaviside(u)"),
+    change("lambda", "nu*u_xx", "lambda*u_xx"),
+    change("primes for derivatives", "u_t = nu*u_xx", "u' = nu*u''"),
+    change("factors without a sign", "nu*u_xx", "2u_xx"),
+    change("a capital for an axis", "x = { periodic", "X = { periodic"),
+    line("a missing result to predict from", "predict", "run.nc"),
     file("a misspelt method in a file", HEAT + '[method]\nname = "jiont"\n'),
     file("an option of another method", HEAT + '[method]\nname = "chain"\nepochs = 3\n'),
     file("an unknown option of a method", HEAT + "[method]\nspeed = 3\n"),
@@ -243,6 +283,10 @@ CASES = [
     file("modes along no axis", HEAT + "[method]\nmodes = { z = 4 }\n"),
     file("fewer cells than splines need", STATIONARY + '[method]\nname = "tree"\ncells = { x = 3 }\n'),
     file("cells along no axis", STATIONARY + '[method]\nname = "tree"\ncells = { z = 30 }\n'),
+    file("too few cells in windows", HEAT + '[method]\nname = "chain"\ncells = { x = 6 }\n'),
+    file("cells and modes", HEAT + '[method]\nname = "chain"\ncells = { x = 48 }\nmodes = { x = 4 }\n'),
+    file("cells in windows without a start", NO_START + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
+    file("cells in windows of waves", WAVES + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
     file("splines of an even degree", STATIONARY + '[method]\nname = "tree"\ndegree = 4\n'),
     file("derivatives that splines do not have", BEAM + '[method]\nname = "tree"\ndegree = 3\n'),
     file("a model beside boxes", STATIONARY + '[method]\nname = "tree"\n[model]\nmodes = { x = 4 }\n'),

@@ -166,9 +166,9 @@ def test_a_block_that_is_not_resolved_stays_where_boxes_fail_or_leave_more(monke
     problem = ff.Problem("u_xx = -sin(pi*x)", {"x": ff.Interval(0, 1)}, {}, [*WALLS])
     tree = ff.methods.Tree
     block = lost(ff.solve(problem, "joint"))
-    assert _or_local(problem, block).settings["method"] == "tree"
-    assert _or_local(ff.default_model(problem), block) is block  # a model is never replaced
-    assert _or_local(problem, ff.solve(problem, "joint")).settings["method"] == "joint"
+    assert _or_local(problem, block, {}, None).settings["method"] == "tree"
+    assert _or_local(ff.default_model(problem), block, {}, None) is block  # a model is never replaced
+    assert _or_local(problem, ff.solve(problem, "joint"), {}, None).settings["method"] == "joint"
     kept = tree.run
 
     def refused(self: Any, model: Any, progress: Any = None) -> ff.Solution:
@@ -180,7 +180,7 @@ def test_a_block_that_is_not_resolved_stays_where_boxes_fail_or_leave_more(monke
 
     for run in (refused, worse):
         monkeypatch.setattr(tree, "run", run)
-        assert _or_local(problem, block) is block
+        assert _or_local(problem, block, {}, None) is block
 
 
 def front() -> ff.Problem:
@@ -224,7 +224,7 @@ CASES: dict[str, tuple[Callable[[], ff.Problem], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.filterwarnings("ignore:the posterior has more than one mode:factorfield.AdviceWarning")
+@pytest.mark.filterwarnings("ignore:more than one answer fits:factorfield.AdviceWarning")
 def test_the_last_model_without_adapting_gives_the_same_bits(name: str) -> None:
     make, options = CASES[name]
     solution = ff.solve(make(), **options)

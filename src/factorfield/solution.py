@@ -106,9 +106,13 @@ class Solution:
     def parameters(self) -> dict[str, Estimate]:
         """Posterior of each unknown coefficient: {"b": {"mean": ..., "std": ..., "interval": (low, high)}} (90 %).
 
-        Other levels: solution.posterior.parameters(0.95).
+        Other levels: solution.intervals(0.95).
         """
         return self.posterior.parameters()
+
+    def intervals(self, level: float = 0.9) -> dict[str, Estimate]:
+        """`parameters` with intervals that hold the coefficients with another probability."""
+        return self.posterior.parameters(checked_level(level))
 
     def predict(
         self,
@@ -117,17 +121,24 @@ class Solution:
         noise: bool = False,
         points: bool = False,
         quantiles: Sequence[float] = (),
+        level: float | None = None,
         numerical: bool = True,
         **axes: ArrayLike,
     ) -> xr.Dataset:
         """Mean and std on the tensor grid of the given axes: solution.predict(x=..., t=...).
 
         of="u_x" or of="residual" gives other quantities, points=True takes scattered points, noise=True adds the
-        observation noise to std, quantiles=[0.05, 0.95] adds quantiles, numerical=False leaves what the representation
-        misses out of std. Outside a region everything is NaN, and the coordinate `inside` tells where that is.
+        observation noise to std, level=0.95 adds the ends `lower` and `upper` of intervals that hold it with this
+        probability, quantiles=[0.05, 0.95] adds quantiles, numerical=False leaves what the representation misses out
+        of std. Outside a region everything is NaN, and the coordinate `inside` tells where that is. As a table:
+        solution.predict(...).to_dataframe().
         """
+        if level is not None and len(quantiles):
+            raise expected("either level= or quantiles=", "both", "level=0.95")
+        ends = () if level is None else ((1.0 - checked_level(level)) / 2.0, (1.0 + level) / 2.0)
         with threads.suited_to(self.posterior.representation.size):
-            return self.posterior.predict(axes, of, noise, points, quantiles, numerical)
+            found = self.posterior.predict(axes, of, noise, points, ends or quantiles, numerical)
+        return found if level is None else with_ends(found)
 
     def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> xr.DataArray:
         """Joint draws of the field on the tensor grid of the given axes."""
@@ -225,6 +236,19 @@ class Solution:
         )  # fmt: skip
         with threads.suited_to(self.posterior.representation.size):  # as `predict`: the same bits before and after
             return results.write(result, self.default_grid(), path)
+
+
+def checked_level(level: float) -> float:
+    """The probability with which an interval holds what it is about."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
+        raise expected("a level of intervals between 0 and 1", level, "level=0.95")
+    return level
+
+
+def with_ends(found: xr.Dataset) -> xr.Dataset:
+    """A prediction with two quantiles as one with the ends of an interval, lower and upper."""
+    ends = {name: found["quantiles"].isel(quantile=at, drop=True) for at, name in enumerate(("lower", "upper"))}
+    return found.drop_dims("quantile").assign(ends)
 
 
 def load(path: str | os.PathLike[str]) -> Solution:

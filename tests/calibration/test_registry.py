@@ -138,3 +138,20 @@ def test_draws_repeat_and_differ() -> None:
         first, same, other = (cell(seed).problem.conditions[-1].columns["u"] for seed in (1, 1, 2))
         np.testing.assert_array_equal(first, same)
         assert not np.any(first == other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5", "[]", "null", "[" * 5000, '{"z": "a", "status": "converged", "seconds": 1, "commit": ""}',
+        '{"z": [null], "status": "converged", "seconds": 1, "commit": ""}',
+        '{"z": [1], "status": 5, "seconds": 1, "commit": ""}', '{"z": [1], "status": "converged", "seconds": "1"}',
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_drawn_again(text: str, tmp_path: Path) -> None:
+    records = Records.of(tmp_path)
+    whole: Record = {"z": [0.5], "status": "converged", "seconds": 1.0, "commit": "a"}
+    records.write("row", 0, whole)
+    assert records.read("row", 0) == whole
+    next(tmp_path.rglob("0000.json")).write_text(text)
+    assert records.read("row", 0) is None

@@ -76,7 +76,7 @@ def test_a_file_is_written_checked_solved_and_shown(
     checked = said(capsys, "check", "unknown-coefficient.toml")
     for words in (
         "-D*u_xx + u_t = 0",
-        "nonlinear",
+        "linear in u, unknown coefficient",
         "interval [0, 1]",
         "positive unknown, 0.1 +- 0.1",
         "9 values",

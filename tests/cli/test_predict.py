@@ -122,3 +122,29 @@ def test_what_cannot_be_predicted_is_one_line(
 
 def test_the_run_itself_is_not_written_over(run: Path) -> None:
     assert said("predict", run, "--grid", "t=1", "--csv", run) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--grid", "t=0", "--of", "1"), "a quantity of the field"), (("--grid", "t=0", "t=1"), "once, received twice"),
+        (("--grid", "t=0:inf:3"), "axis=lower:upper:count"), (("--grid", "t=-1e308:1e308:3"), "axis=lower:upper:count"),
+    ],
+)  # fmt: skip
+def test_odd_places_and_quantities_are_one_line(
+    arguments: tuple[str, ...], words: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said("predict", run, *arguments) == 2
+    told = capsys.readouterr().err
+    assert words in told and told.count("\n") == 1
+
+
+def test_names_that_a_terminal_must_not_see_are_spelt_out(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "a\x1b[31m\x9b\u202e\udcff"
+    assert said("predict", run, "--grid", "t=0", "--csv", tmp_path / f"{name}.csv") == 0
+    assert said("solve", "poisson", "--out", tmp_path / f"{name}.nc", "--json") == 0
+    shown = capsys.readouterr().out
+    assert all(c.isprintable() or c == "\n" for c in shown)
+    assert json.loads(shown.partition("\n")[2])["written"]["solution"].endswith(r"a\x1b[31m\x9b\u202e\udcff.nc")

@@ -31,6 +31,7 @@ class Server:
         self.ranges = True
         self.length: str | None = None  # told instead of the right one; empty: none is
         self.stall_after: int | None = None
+        self.redirect: str | None = None
         self.log: list[str | None] = []
         outer = self
 
@@ -46,6 +47,11 @@ class Server:
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         asked = handler.headers.get("Range")
         self.log.append(asked)
+        if self.redirect is not None:
+            handler.send_response(302)
+            handler.send_header("Location", self.redirect)
+            handler.end_headers()
+            return
         start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and self.ranges else 0
         if start >= len(self.content):
             handler.send_error(416)
@@ -180,3 +186,19 @@ def test_the_table_of_files_is_complete(tmp_path: Path) -> None:
     )
     assert all(len(f.md5) == 32 for f in FILES.values())
     assert data_command("fetch", cwd=tmp_path).stdout.split() == list(FILES)
+
+
+def test_a_link_that_somebody_planted_is_not_written_through(server: Server, tmp_path: Path) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (folder / f"{server.file().name}.part").symlink_to("../planted")
+    assert fetch(server.file(), folder).read_bytes() == server.content
+    assert not (tmp_path / "planted").exists()
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "file:///etc/hostname", "/a.hdf5"])
+def test_a_redirection_that_leads_nowhere_is_one_line(address: str, server: Server, tmp_path: Path) -> None:
+    server.redirect = address
+    with pytest.raises(ff.ProblemError, match=r"status 302|connection broke"):
+        fetch(server.file(), tmp_path)
+    assert list(tmp_path.iterdir()) == []

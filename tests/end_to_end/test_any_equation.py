@@ -294,7 +294,7 @@ def test_several_starts_of_a_stationary_problem() -> None:
 def test_missing_conditions_are_counted_and_named() -> None:
     start = ff.Initial("u = sin(pi*x)")
     said = advice(ff.Problem("u_t = 0.1*u_xx", STRIP, {}, [start]))
-    assert "directions of the final state" in said and "0 of 2 conditions on u at the ends of x" in said
+    assert "details of the field at its end" in said and "0 of 2 conditions on u at the ends of x" in said
     assert "0 of 1 conditions on u at t = 0" in advice(ff.Problem("u_t = 0.1*u_xx", STRIP, {}, ENDS))
     assert "1 of 2 conditions on u at the ends of x" in advice(ff.Problem("u_xx = 1", LINE, {}, ENDS[:1]))
     assert advice(ff.Problem("u_t = 0.1*u_xx", STRIP, {}, [start, *ENDS])) == ""

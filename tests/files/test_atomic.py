@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from factorfield.files.atomic import complete
+from factorfield.files.atomic import complete, part_of
 
 
 def test_a_file_appears_at_the_end_with_the_usual_permissions(tmp_path: Path) -> None:
@@ -51,3 +52,19 @@ def test_a_long_name_has_a_part_too(tmp_path: Path) -> None:
     with complete(target) as part:
         part.write_text("all")
     assert target.read_text() == "all"
+
+
+def test_a_planted_part_with_a_number_that_no_process_has_is_removed(tmp_path: Path) -> None:
+    target = tmp_path / "run.nc"
+    planted = part_of(target)
+    planted.rename(planted.with_name(re.sub(r"-\d+-", f"-{'9' * 30}-", planted.name)))
+    with complete(target) as part:
+        part.write_text("whole")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_name_that_is_no_text_can_be_written(tmp_path: Path) -> None:
+    target = tmp_path / "run\udcff.nc"
+    with complete(target) as part:
+        part.write_text("whole")
+    assert target.read_text() == "whole"

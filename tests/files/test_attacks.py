@@ -7,6 +7,7 @@ import io
 import os
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -15,7 +16,7 @@ import factorfield as ff
 from factorfield.cli.app import main
 from factorfield.files.seal import LENGTH
 
-COUNT = int(os.environ.get("FACTORFIELD_ATTACKS", "12"))
+COUNT = int(os.environ.get("FACTORFIELD_ATTACKS", "16"))
 
 
 @pytest.mark.parametrize("kind", sorted(attacks.KINDS))
@@ -65,3 +66,35 @@ def test_other_versions_are_refused(version: object, saved: Path, tmp_path: Path
     (tmp_path / "run.nc").write_bytes(changed)
     with pytest.raises(ff.ProblemError, match=r"of format|version up to"):
         ff.load(tmp_path / "run.nc")
+
+
+def test_descriptions_in_too_many_levels_are_refused(saved: Path, tmp_path: Path) -> None:
+    nested = '{"a": ' + "[" * 200 + "]" * 200 + "}"
+    changed = attacks.resealed(saved.read_bytes(), lambda file: file.attrs.update(settings=nested))
+    (tmp_path / "run.nc").write_bytes(changed)
+    with pytest.raises(ff.ProblemError, match="at most 30 levels"):
+        ff.load(tmp_path / "run.nc")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
+def test_boxes_of_other_than_numbers_are_refused(value: float, tmp_path: Path) -> None:
+    def change(file: h5py.File) -> None:
+        file["posterior/box_roots"][...] = value
+
+    (tmp_path / "run.nc").write_bytes(attacks.resealed(attacks.results()[4], change))
+    with pytest.raises(ff.ProblemError, match="others in box_roots"):
+        ff.load(tmp_path / "run.nc")
+
+
+def test_a_template_is_written_in_place_of_a_link_and_never_through_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "heat.toml").symlink_to("../planted.toml")
+    for force, code in (([], 2), (["--force"], 0)):
+        with pytest.raises(SystemExit) as end:
+            main(["new", "heat", *force])
+        assert end.value.code == code
+    assert not (tmp_path / "planted.toml").exists() and not (folder / "heat.toml").is_symlink()

@@ -200,7 +200,7 @@ def _session(leader: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "> /dev/full"])
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "> /dev/full", "> /dev/full 2>&1"])
 @pytest.mark.parametrize("arguments", ["list", "solve heet"])
 def test_closed_and_full_streams_are_no_traceback(streams: str, arguments: str, tmp_path: Path) -> None:
     shell = f"'{sys.executable}' -m factorfield.cli.app {arguments} {streams}"

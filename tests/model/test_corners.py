@@ -31,7 +31,7 @@ def test_a_jump_is_told_and_believed_only_away_from_the_wall() -> None:
     assert (said.kind, said.about) == ("corner", "initial: u = 2") and "disagree by 2 where they meet" in said.text
     sigma, x = np.asarray(model.sigmas[1].value), model.space.points["x"]
     near, far = sigma[np.argmin(x)], sigma[np.argmax(x)]
-    assert 1.9 < near < 2.2 and far == pytest.approx(1e-4 * 2.0, rel=0.05)  # as if there were no jump
+    assert 1.9 < near < 2.2 and 1e-9 * 2.0 <= far < 5e-9  # nearly as if there were no jump
     assert np.all(np.diff(sigma[np.argsort(x)]) < 1e-12)  # less and less with the distance
     held = {s.name: s.sigma for s in model.held_at_start}
     assert held["start of boundary x = 0: u = 0"] == pytest.approx(2e-9)

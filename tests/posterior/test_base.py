@@ -48,3 +48,19 @@ def test_predicted_noise_is_the_root_mean_square_over_all_observations_of_the_fi
     assert_allclose(noisy["std"] ** 2 - field["std"] ** 2, (10 * 0.1**2 + 30 * 1.0**2) / 40, rtol=1e-9)
     with pytest.raises(ff.ProblemError, match="noise=False"):
         solution.predict(x=X, t=[0.2], of="u_x", noise=True)
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 7, 11])
+def test_many_places_are_looked_at_in_parts_without_a_difference(
+    most: int, linear: Solution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> list[np.ndarray]:
+        grid = linear.predict(x=X, t=T, quantiles=[0.1, 0.9])
+        scattered = linear.predict(x=X, t=np.linspace(0, 1, len(X)), points=True, quantiles=[0.1])
+        return [np.asarray(found[key]) for found in (grid, scattered) for key in ("mean", "std", "quantiles")]
+
+    whole = asked()
+    monkeypatch.setattr("factorfield.posterior.base.MOST_SCATTERED", most)
+    monkeypatch.setattr("factorfield.posterior.base.MOST_ON_GRID", most)
+    for once, in_parts in zip(whole, asked(), strict=True):
+        assert_allclose(in_parts, once, rtol=1e-10, atol=1e-12)  # sums of BLAS may be ordered otherwise

@@ -139,7 +139,7 @@ def test_draws_are_taken_as_a_gaussian_and_a_single_one_is_refused(linear: Solut
     ("arguments", "words"),
     [
         ({"count": 0}, "1 or more"), ({"sigma": -1.0}, "sigma > 0"), ({"of": "u_x", "sigma": None}, "none yet"),
-        ({"of": "0.05*x"}, "something of a field"), ({"target": {"y": 1.0}}, "axes t, x"), ({"target": 3}, "mapping"),
+        ({"of": "0.05*x"}, "a quantity"), ({"target": {"y": 1.0}}, "axes t, x"), ({"target": 3}, "mapping"),
         ({"target": {"x": (0.5, 0.2)}}, "lower end first"), ({"candidates": {"x": (0, "b")}}, "two numbers"),
         ({"candidates": 7}, "table"), ({"candidates": {"t": np.linspace(0, 1, 2000)}}, "at most 50000"),
         ({"candidates": {"z": [0.1]}}, "axes"),
@@ -148,3 +148,19 @@ def test_draws_are_taken_as_a_gaussian_and_a_single_one_is_refused(linear: Solut
 def test_requests_that_cannot_be_met_get_one_line(rod: Solution, arguments: dict[str, object], words: str) -> None:
     with pytest.raises(ff.ProblemError, match=words):
         rod.next_measurements(**{"count": 1, "sigma": 0.1, **arguments})  # type: ignore[arg-type]
+
+
+def test_places_and_targets_stay_inside_a_region() -> None:
+    domain = {"x": ff.Interval(-1, 1), "y": ff.Interval(-1, 1)}
+    seen = ff.Observations(x=[0.2], y=[0.3], u=[0.1], sigma=0.1)
+    disk = ff.Problem(
+        ff.Equation("u_xx + u_yy = -1", sigma=1.0), domain, {}, [ff.Boundary("u = 0"), seen],
+        region=ff.Region("x**2 + y**2 < 0.8"),
+    )  # fmt: skip
+    solution = ff.solve(disk, method="tree", cells={"x": 12, "y": 12})
+    found = solution.next_measurements(3, 0.05)
+    assert np.all(found["x"] ** 2 + found["y"] ** 2 < 0.8) and np.isnan(found["gain"][0, 0])
+    wanted = target_of(solution.posterior, "u", None)
+    assert wanted.shares.sum() == pytest.approx(1.0) and np.isfinite(wanted.variance(solution.posterior))
+    table = solution.covariance(x=[0.0, 0.99], y=[0.0, 0.99], points=True).values
+    assert np.isfinite(table[0, 0]) and np.all(np.isnan(table[1]))

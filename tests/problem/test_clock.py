@@ -55,6 +55,12 @@ def test_a_format_settles_what_is_unclear() -> None:
     assert american.number("05/02/2024 06:00 PM", "") == 1.75
 
 
+@pytest.mark.parametrize("form", ["%Y%Y", "%c%Y", "%Q", "%"])
+def test_a_format_that_makes_no_pattern_is_refused_in_one_line(form: str) -> None:
+    with pytest.raises(ff.ProblemError, match="another format than"):
+        Clock("time", "h", "2024-05-01", form).number("2024-05-01", "a line")
+
+
 def test_units_in_words_and_origins_as_dates_are_what_they_say() -> None:
     for unit in ("hour", "hours", "hr"):
         assert Clock.of({"column": "time", "unit": unit, "origin": pd.Timestamp("2024-05-01")}, "t").unit == "h"

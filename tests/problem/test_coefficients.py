@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import factorfield as ff
+from factorfield.problem.domain import Domain
 
 ENDS = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
 LINE = {"x": ff.Interval(0, 1)}
@@ -47,3 +48,33 @@ def test_a_table_is_the_same_on_a_grid_and_at_scattered_points(along: str) -> No
     x, y = (part.ravel() for part in np.meshgrid(np.linspace(0, 1, 5), np.linspace(0, 2, 6), indexing="ij"))
     scattered = {"x": np.append(x, rng.random(40)), "y": np.append(y, rng.random(40))}
     assert np.allclose(table({"x": x, "y": y}, along), table(scattered, along)[:30], atol=1e-12)
+
+
+def test_a_table_of_thousands_of_values_costs_no_more_than_its_size() -> None:
+    import resource
+
+    x = np.linspace(0, 1, 20_000)  # dense splines through each of its points alone would take 3 GB
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    table = ff.Table(x=x, value=2.0 + np.sin(5 * x)).check("k", Domain(LINE))
+    places = np.linspace(0, 1, 333)
+    np.testing.assert_allclose(table({"x": places}), 2.0 + np.sin(5 * places), rtol=1e-12)
+    np.testing.assert_allclose(table({"x": places}, "x"), 5 * np.cos(5 * places), atol=1e-9)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kilobytes
+
+
+def test_a_table_over_a_plane_is_the_tensor_product_of_splines() -> None:
+    from scipy.interpolate import make_interp_spline
+
+    rng = np.random.default_rng(0)
+    x, y, value = np.sort(rng.uniform(0, 1, 9)), np.linspace(0, 2, 7), rng.standard_normal((9, 7))
+    points = {"x": rng.uniform(x[0], x[-1], 40), "y": rng.uniform(0, 2, 40)}
+    table, along_x, along_y = (
+        ff.Table(x=x, y=y, value=value),
+        make_interp_spline(x, np.eye(9)),
+        make_interp_spline(y, np.eye(7)),
+    )
+    for along in ("", "x", "xy", "yy", "xxx"):
+        shares = along_x(points["x"], nu=along.count("x")), along_y(points["y"], nu=along.count("y"))
+        whole = np.einsum("ni,nj,ij->n", *shares, value)
+        np.testing.assert_allclose(table(points, along), whole, atol=1e-12 * np.abs(whole).max())
+    assert not table(points, "xxxx").any()

@@ -34,3 +34,9 @@ def test_derivatives_beyond_the_polynomials_are_refused() -> None:
         ff.default_model(problem, modes={"x": 3})
     with pytest.raises(ff.ProblemError, match="along t"):
         ff.solve(ff.Problem("u_tttt = u", {"t": ff.Interval(0, 1)}, {}, [ff.Initial("u = 1")]), degree=4)
+
+
+def test_a_table_that_falls_out_of_a_condition_is_no_error() -> None:
+    table = ff.Table(x=[0.0, 0.5, 1.0], value=[1.0, 2.0, 1.0])
+    conditions = [ff.Boundary("0*k + u = 0", at={"x": 0}), ff.Boundary("u = 0*k_x", at={"x": 0})]
+    assert len(ff.Problem("k*u_xx = 0", {"x": ff.Interval(0, 1)}, {"k": table}, conditions).statements) == 3

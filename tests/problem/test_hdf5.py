@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -156,3 +157,32 @@ def test_a_damaged_file_is_one_line(ending: str, tmp_path: Path) -> None:
             refused += 1
             assert "\n" not in str(problem)
     assert 20 < refused < 150
+
+
+def test_a_file_of_many_small_chunks_is_walked_once(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in COLUMNS:
+            file.create_dataset(name, data=np.linspace(0, 1, 10_000), chunks=(1,), compression="gzip")
+    begin = time.process_time()
+    found = observed(tmp_path / "a.h5")
+    assert np.array_equal(found.columns["u"], np.linspace(0, 1, 10_000))
+    assert time.process_time() - begin < 10.0  # of this process alone; by its number each chunk is searched: 60 s
+
+
+def test_more_variables_than_xarray_can_look_at_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("factorfield.problem.hdf5.MOST_VARIABLES", 5)
+    more = {f"v{i}": ("point", np.zeros(3)) for i in range(6)}
+    whole = xr.Dataset({name: ("point", values) for name, values in COLUMNS.items()} | more)
+    whole.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with pytest.raises(ff.ProblemError, match="at most 5 variables"):
+        observed(tmp_path / "a.nc")
+
+
+def test_what_xarray_thinks_of_odd_attributes_is_not_told(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        for name, values in COLUMNS.items():
+            file[name] = values
+        file["x"].attrs["_Unsigned"] = "true"  # of numbers that are no integers
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(observed(tmp_path / "a.nc").columns["x"], COLUMNS["x"])

@@ -330,7 +330,7 @@ def test_the_summary_checks_measurements_where_no_truth_is_known(solutions: dict
     pytest.importorskip("matplotlib")
     solution = measured()
     titles = [panel.get_title() for panel in ff.plot(solution).axes]
-    assert "3 of 3 data in their 90 % intervals" in titles
+    assert "3 of 3 data in 90 % bars" in titles
     found = check_of(solution, "u")
     assert found is not None and np.allclose(found.measured, [0.3, 0.4, 0.5])
     field = solution.predict(x=[0.25, 0.5, 0.75], t=[1.0, 1.05, 0.3], points=True)

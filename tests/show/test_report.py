@@ -106,7 +106,7 @@ def test_warnings_are_stored_told_again_and_come_first(tmp_path: Path) -> None:
     stored = ff.load(solution.save(tmp_path / "run.nc"))
     assert stored.warnings == solution.warnings and stored.versions == solution.versions
     text = page(stored)
-    assert text.index("1 warning<") < text.index("directions of the initial state") < text.index("<h2>Problem")
+    assert text.index("1 warning<") < text.index("details of the field at its start") < text.index("<h2>Problem")
     assert ff.solve(ff.problems.get("heat")).warnings == ()
 
 

@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO, runtime_checkable
@@ -169,7 +169,8 @@ def main(arguments: list[str] | None = None) -> None:
         warnings.showwarning = _show_warning
         code, line = _run(arguments)
         if line:
-            typer.echo(visible(line) if line.startswith("error: ") else line, err=True)  # help has lines
+            with suppress(OSError):  # stderr may be full too
+                typer.echo(visible(line) if line.startswith("error: ") else line, err=True)  # help has lines
     sys.exit(code)
 
 

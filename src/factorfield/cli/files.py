@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from factorfield.posterior.base import Estimate as CoefficientEstimate
     from factorfield.problem.coefficients import Table, Unknown
     from factorfield.problem.problem import Problem
+    from factorfield.problem.relation import Relation
     from factorfield.problem.statement import GivenSigma, Statement
     from factorfield.solution import Solution
 
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 class Equation(TypedDict):
     text: str
     understood: str
-    linear: bool
+    linear: bool  # in fields and unknown coefficients together
+    kind: str  # in words: linear in the fields or not, and what is unknown
     sigma: float | None
 
 
@@ -77,6 +79,7 @@ class Summary(TypedDict):
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A solution written by `solve --out run.nc`.")]
 LEAST_TIME = 1e-3  # seconds worth a line
+ONE_DATA_SET = "of the places, for these data: errors of neighbours go together, 90 % is the mean over many data sets"
 
 
 # -- new
@@ -179,8 +182,17 @@ def _equation(problem: "Problem", statement: "Statement") -> Equation:
     linear = substitute(relation, forms | {name: form for name, _, form in coefficient_parts(problem)}).is_linear
     return {
         "text": relation.text, "understood": f"{relation.expression} = 0", "linear": linear,
-        "sigma": _typical(statement.sigma),
+        "kind": _kind(problem, relation), "sigma": _typical(statement.sigma),
     }  # fmt: skip
+
+
+def _kind(problem: "Problem", relation: "Relation") -> str:
+    """As people classify equations: by their fields, with unknown coefficients beside."""
+    own = {symbol: jet for symbol, jet in relation.jets.items() if jet.field in problem.fields}
+    linear = all(not relation.jacobian[jet].free_symbols & set(own) for jet in own.values())
+    unknown = [n for n in (*problem.unknowns, *problem.functions) if n in {*relation.parameters, *relation.functions}]
+    told = {0: "", 1: ", unknown coefficient"}.get(len(unknown), ", unknown coefficients")
+    return f"{'linear' if linear else 'nonlinear'} in {', '.join(relation.fields)}{told}"
 
 
 def _coefficient(value: "float | Table | Unknown") -> str:
@@ -216,8 +228,7 @@ def _typical(sigma: "GivenSigma") -> float | None:
 def _print_description(read: "ProblemFile", needs: "Estimate") -> None:
     problem, rows = read.problem, []
     for equation in _equations(problem):
-        kind = "linear" if equation["linear"] else "nonlinear"
-        rows.append(("equation", f"{equation['understood']}  ({kind}, {_trusted(equation['sigma'])})"))
+        rows.append(("equation", f"{equation['understood']}  ({equation['kind']}, {_trusted(equation['sigma'])})"))
     for name in problem.domain.names:
         axis = problem.domain[name]
         rows.append((f"domain {name}", f"{type(axis).__name__.lower()} [{axis.lower:g}, {axis.upper:g}]"))
@@ -332,7 +343,7 @@ def print_summary(document: Summary, more: list[tuple[str, str]]) -> None:
     score = document["scores"]
     if score is not None:
         rows += [(name, f"{score[key]:.3g}") for name, key in (("RMSE", "rmse"), ("CRPS", "crps"), ("NLL", "nll"))]
-        rows += [("coverage (90 %)", share(score["coverage90"]))]
+        rows += [("coverage (90 %)", f"{share(score['coverage90'])} {ONE_DATA_SET}")]
     rows += [("mean std", f"{document['mean_std']:.3g}")]
     for name, values in document["parameters"].items():
         rows.append((name, uncertain(values["mean"], values["std"], *values["interval"], document["level"])))

@@ -4,7 +4,7 @@
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,10 +49,8 @@ def predict(  # noqa: PLR0913
     if csv is not None:
         check_no_input(check_writable(csv), [path.resolve() for path in (run, at) if path is not None])
     solution = load(run)
-    axes = _places([*(grid or ()), *(more or ())], at, solution.problem.domain)
-    ends = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
-    found = solution.posterior.predict(axes, of or None, noise, at is not None, ends)
-    table = rows(found)
+    axes: dict[str, Any] = _places([*(grid or ()), *(more or ())], at, solution.problem.domain)
+    table = rows(solution.predict(of=of or None, noise=noise, points=at is not None, level=level, **axes))
     if csv is None:
         table.to_csv(sys.stdout, index=False, float_format="%.8g", lineterminator="\n")
         return
@@ -62,14 +60,13 @@ def predict(  # noqa: PLR0913
 
 
 def rows(found: "xr.Dataset") -> "pd.DataFrame":
-    """A prediction with two quantiles as a table: coordinates, mean, std, lower, upper."""
-    names = [str(name) for name in ("field", *(n for n in found.coords if n not in ("field", "quantile")))]
-    ends = {name: found["quantiles"].isel(quantile=at, drop=True) for at, name in enumerate(("lower", "upper"))}
-    table = found[["mean", "std"]].assign(ends).to_dataframe().reset_index()
+    """A prediction with its intervals as a table: coordinates, mean, std, lower, upper."""
+    names = [str(name) for name in ("field", *(n for n in found.coords if n != "field"))]
+    table = found.to_dataframe().reset_index()
     return table[[name for name in names if name in table] + ["mean", "std", "lower", "upper"]]
 
 
-def _places(grid: list[str], at: Path | None, domain: "Domain") -> "dict[str, NDArray[np.float64]]":
+def _places(grid: list[str], at: Path | None, domain: "Domain") -> dict[str, Any]:
     from factorfield.problem.tables import column_names, read_columns
 
     if (at is None) == (not grid):

@@ -88,6 +88,8 @@ def fetch(
             return target
         raise expected(f"{file.name} with MD5 {file.md5}", "another file of that name", "moving it away first")
     part, deadline = target.with_name(target.name + ".part"), time.monotonic() + LONGEST
+    if part.is_symlink():  # somebody's who may write here: what it points to is not ours
+        part.unlink()
     for attempt in range(ATTEMPTS):
         try:
             _continue(file.url, part, report, deadline)
@@ -131,6 +133,8 @@ def _continue(url: str, part: Path, report: Callable[[int, int], None] | None, d
         if problem.code == 416 and have:  # nothing beyond what we have: the checksum decides
             return
         raise
+    except ValueError:  # a redirection to what is no address
+        raise http.client.HTTPException from None
     with response:
         begins = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
         if response.status != 206 or (begins and int(begins[1]) != have):  # no ranges, or another: from the beginning

@@ -377,7 +377,8 @@ def _faulty_piece(
     if fails(len(conditions), {}):
         first = bisect.bisect_left(range(1, len(conditions) + 1), True, key=lambda count: fails(count, {}))
         return conditions[min(first, len(conditions) - 1)]
-    return next((("units", key) for key, unit in units.items() if fails(0, {key: unit})), ("equation",))
+    every = len(conditions)
+    return next((("units", key) for key, unit in units.items() if fails(every, {key: unit})), ("equation",))
 
 
 def _key_about(said: str, entry: Mapping[str, Any]) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ def free_directions(problem: Problem, text: str) -> Advice:
     named = f" (seen: {'; '.join(missing)})" if missing else ""
     return Advice(
         "free-directions",
-        f"{text} settled by neither data nor equation and stay with the prior{named}; add observations, initial or "
-        "boundary conditions if the std is too large",
+        f"{text} told by neither data nor equation: there the std is as large as the prior's{named}; add "
+        "observations, initial or boundary conditions if that is too large",
     )
 
 
@@ -85,8 +85,8 @@ def unfollowed(name: str, missed: float) -> Advice:
     """An equation, start or wall that is missed by many of the sigmas that we chose for it."""
     return Advice(
         "misfit",
-        f"{name}: misses its values by {missed:.3g} sigma (root mean square), so it contradicts the other factors or "
-        "the basis cannot follow it; check the values, enlarge its sigma or add modes",
+        f"{name}: misses its values by {missed:.3g} sigma (root mean square), so it contradicts other conditions, or "
+        "jumps where smooth features cannot; check the values, enlarge its sigma or add modes",
         name,
     )
 

@@ -27,16 +27,24 @@ FEWER = 2.0 / 3.0  # of the modes, in the solution that a model's own is compare
 SLOWEST = 0.5  # what is left of an error from one count of modes to the next, at most: beyond, nothing converges
 FASTEST = 1e-3  # and at least: a lucky coincidence is no proof
 GEOMETRIC = 2.0  # times what geometric convergence leaves, to be safe
+NOTICED = 0.5  # of what the belief leaves open: numerical errors that are smaller hardly widen it
 ROUNDING = 1e-13  # of the field: no error is smaller
 
 
 @dataclass(frozen=True, eq=False)
 class NumericalError:
-    """A root of the covariance of the weights' errors, its size relative to the fields, and that of each axis alone."""
+    """A root of the covariance of the weights' errors, its size relative to the fields, and that of each axis alone.
+
+    `left_open` is the size of what the belief itself leaves open, relative to the fields."""
 
     root: Array
     relative: float
     axes: Mapping[str, float]
+    left_open: float = 0.0
+
+    def is_met(self, tolerance: float) -> bool:
+        """Is the error within the tolerance, or small beside what data leave open anyway?"""
+        return self.relative <= max(tolerance, NOTICED * self.left_open)
 
 
 def fewer(modes: int, least: int) -> int | None:

@@ -70,10 +70,11 @@ def best_of(ends: Sequence[tuple[float, Mapping[str, Estimate]]]) -> tuple[int, 
         return best, f"all {len(ends)} starts end at the same place", ()
     gap, text = min(others)
     said = (
-        f"{len(others)} of {len(ends)} starts end elsewhere, the best of them at {text}, {gap:.3g} nats less probable"
+        f"{len(others)} of {len(ends)} starts end elsewhere, the best of them at {text}, "
+        f"e^{gap:.3g} times less probable"
     )
     text = (
-        f"the posterior has more than one mode: {said}; std describes the best one only. Add observations or a "
+        f"more than one answer fits: {said}; std describes the best one only. Add observations or a "
         "narrower prior"
     )
     return best, said, (Advice("several-modes", text),) if gap < RIVAL else ()

@@ -93,8 +93,18 @@ class Chebyshev:
         return self.degree + 1
 
     def __call__(self, x: ArrayLike, order: int = 0) -> Array:
+        x = np.atleast_1d(np.asarray(x, float))
+        return self._kept(x.tobytes(), order) if x.size <= FEW_POINTS else self._made(x, order)
+
+    @lru_cache(maxsize=128)  # noqa: B019 - a frozen value; windows and searches ask for the same points
+    def _kept(self, x: bytes, order: int) -> Array:
+        features = self._made(np.frombuffer(x), order)
+        features.flags.writeable = False
+        return features
+
+    def _made(self, x: Array, order: int) -> Array:
         half = 0.5 * (self.upper - self.lower)
-        s = (np.atleast_1d(np.asarray(x, float)) - self.lower) / half - 1.0
+        s = (x - self.lower) / half - 1.0
         # Differentiating T_{n+1} = 2 s T_n - T_{n-1} k times keeps the three-term form and its stability.
         below = np.zeros((self.size, len(s)))
         for k in range(order + 1):
@@ -132,7 +142,7 @@ class Departure:
     def __call__(self, x: ArrayLike, order: int = 0) -> Array:
         times = np.atleast_1d(np.asarray(x, float)) - self.lower
         plain = Chebyshev(self.degree, self.lower, self.upper)
-        features = plain(x, order)
+        features = plain(x, order).copy()
         for k in range(self.states):
             power = self._power(times, k, order)
             features[:, self.states :] -= np.outer(power / math.factorial(k), plain([self.lower], k)[0, self.states :])

@@ -356,7 +356,7 @@ def _face_size(problem: Problem, statement: Statement, sizes: Sizes) -> float:
 
 def window_sigmas(
     problem: Problem, sizes: Sizes, spectra: Mapping[str, Spectrum], modes: Mapping[str, int], fastest: float,
-    is_forward: bool,
+    is_forward: bool = False,
 ) -> tuple[Sigma, ...]:  # fmt: skip
     """Of a model with windows of time; `fastest` is the rate of the fastest wave that its modes hold, `is_forward`
     says that nothing but the start informs."""
@@ -637,4 +637,5 @@ def window_prior(
             for order in range(1, family.states):
                 block = slice(latent.block.start + order * across, latent.block.start + (order + 1) * across)
                 sd[block] = BROAD * reach * rate**order
-    return Diagonal.from_moments(mean, sd**2)
+    with np.errstate(over="ignore"):  # a state that nothing bounds
+        return Diagonal.from_moments(mean, sd**2)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import Advice
 from factorfield.model.basis import Family
-from factorfield.model.choices import Sigma
+from factorfield.model.choices import HOLDS, Sigma
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem, Statement
 from factorfield.problem.relation import evaluate_coefficient
@@ -32,10 +32,12 @@ WITHIN = 3.0  # sigmas that were given to the start and the face: as far as thei
 
 
 def softened(
-    problem: Problem, sigmas: Sequence[Sigma], points: Mapping[str, Array], families: Mapping[str, Family]
-) -> tuple[tuple[Sigma, ...], tuple[Statement, ...], tuple[Advice, ...]]:
+    problem: Problem, sigmas: Sequence[Sigma], points: Mapping[str, Array], families: Mapping[str, Family],
+    is_forward: bool = False,
+) -> tuple[tuple[Sigma, ...], tuple[Statement, ...], tuple[Advice, ...]]:  # fmt: skip
     """The sigmas of all statements, those of starts by formula enlarged near faces they disagree with; faces, to hold
-    at the start; what to say about such jumps."""
+    at the start; what to say about such jumps. Where starts hold to rounding (`is_forward`), small jumps are not told:
+    they are in the std."""
     result = list(sigmas)
     pinned: dict[str, float] = {}
     jumps: list[Advice] = []
@@ -61,7 +63,9 @@ def softened(
             softer = np.hypot(softer, gap * np.exp(-away))
             pinned[wall.name] = PINNED * largest
             place = {**{axis: float(x[np.argmax(gap)]) for axis, x in where.items()}, **face}
-            jumps.append(_advice(problem, statement, wall, largest, place))
+            usual = own / HOLDS if is_forward and sigmas[index].origin == "default" else own
+            if largest > NOTICED * usual:
+                jumps.append(_advice(problem, statement, wall, largest, place))
         if np.any(softer):
             value = np.hypot(sigmas[index].value, softer)
             result[index] = replace(sigmas[index], value=value, noise=sigmas[index].stated)

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 Part = tuple[str, Tensor, Form]
 FINEST = 48  # features along an axis at most
 MOST_FEATURES = 2500  # of all unknown functions together
+FINER = 1.5  # than a function that is only drawn: beside what data leave, the short waves of the prior count
 LEFT_OUT = 1e-6  # of the variance: what the principal components may miss
 
 
@@ -89,8 +90,8 @@ def principal_components(
 
 
 def features_of(unknown: Unknown, axis: Axis) -> int:
-    """Frequencies or degrees along an axis that follow an unknown function."""
-    return features_along(axis, unknown.length or DEFAULT_LENGTH * axis.length)
+    """Frequencies or degrees along an axis that follow an unknown function, also where data leave little of it open."""
+    return features_along(axis, (unknown.length or DEFAULT_LENGTH * axis.length) / FINER)
 
 
 def features_along(axis: Axis, length: float) -> int:

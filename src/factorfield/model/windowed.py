@@ -105,11 +105,12 @@ def with_families(
     _check_memory(problem, representation, relations, points)
     fastest, rates = fastest_rates(problem, counts)
     traits = _traits(problem, relations, rates, bool(numbers))
-    sigmas = window_sigmas(problem, sizes, spectra, counts, fastest, _is_forward(problem, traits))
+    forward = is_forward(problem, traits)
+    sigmas = window_sigmas(problem, sizes, spectra, counts, fastest, forward)
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
     if any(s.kind == "boundary" for s in problem.statements):
-        sigmas, held, corners = softened(problem, sigmas, points, families)
+        sigmas, held, corners = softened(problem, sigmas, points, families, forward)
     tails = tails_of(problem, spectra, counts, ansatz)
     settings = {
         "model": "chain", "cells" if is_local(families) else "modes": counts, "degree": degree, "scale": scale,
@@ -317,9 +318,12 @@ def _traits(
     )  # fmt: skip
 
 
-def _is_forward(problem: Problem, traits: Traits) -> bool:
-    """Does nothing but what is told of the start inform?"""
-    return not (traits.has_later_data or problem.unknowns)
+def is_forward(problem: Problem, traits: Traits) -> bool:
+    """Does nothing but what is told of the start inform? Waves of a noisy start are followed by no polynomial, and an
+    equation of second order in time, which is asked more often than it can be met, then needs room."""
+    waves = max(_time_order(problem, name) for name in problem.fields) > 1
+    measured = any(statement.kind == "observation" for statement in problem.statements)
+    return not (traits.has_later_data or problem.unknowns or (waves and measured))
 
 def _asked_too_often(problem: Problem) -> bool:
     """Are equations of second order in time asked more often than they can be met, beside walls that are uncertain?
@@ -511,6 +515,8 @@ def _wall_row(problem: Problem, wall: Statement, field: str, axis: str, family: 
     middle = {**problem.domain.centre, **{name: np.array([at]) for name, at in face.items()}}
     for jet, coefficient in relation.linear_part.items():
         size = float(np.ravel(evaluate_coefficient(coefficient, problem.typical_parameters, middle))[0])
+        if not np.isfinite(size):
+            return None
         for shift, weight in stencil:
             at = face[axis] + shift.get(axis, 0.0)
             total = total + size * weight * family(np.atleast_1d(at), dict(jet.orders).get(axis, 0))[0]

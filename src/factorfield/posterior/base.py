@@ -6,7 +6,7 @@ Code outside this room asks a posterior for fields; how the belief about the wei
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
 
@@ -146,12 +146,12 @@ class Posterior:
         relation = self._relation(of or self.problem.fields[0])
         grid, unused = self._coordinates(axes, False, [relation])
         flat = self._located(relation, self.problem.domain.tensor(grid))
-        draws = []
+        draws, atoms = [], self._atoms(relation)
+        left_out = self._left_out_draws(atoms, flat)
         rng = np.random.default_rng(seed)
         for weights in self._weight_draws(count, rng):
             weights = weights if self.numerical is None else weights + _drawn(self.numerical, rng)
-            atoms = self._atoms(relation)
-            means = self._grid_means(atoms, grid, weights) + self._left_out_draw(atoms, flat, rng)
+            means = self._grid_means(atoms, grid, weights) + (0.0 if left_out is None else left_out(rng))
             zeta = self._combine_means(relation, means, flat)
             draws.append(relation.value(zeta, self.problem.constants, flat).reshape([len(x) for x in grid.values()]))
         found = xr.DataArray(np.stack(draws), dims=("sample", *grid), coords=dict(grid))
@@ -221,11 +221,11 @@ class Posterior:
         """Of the belief alone: the numerical error is added by those who ask."""
         raise NotImplementedError
 
-    def _left_out_draw(
-        self, atoms: Sequence[Atom], flat: Mapping[str, Array], rng: np.random.Generator
-    ) -> Array | float:
-        """A draw (atoms, points) of what no weight stands for and no numerical error: nothing, for most."""
-        return 0.0
+    def _left_out_draws(
+        self, atoms: Sequence[Atom], flat: Mapping[str, Array]
+    ) -> Callable[[np.random.Generator], Array] | None:
+        """Draws (atoms, points) of what no weight stands for and no numerical error; None: there is nothing of it."""
+        return None
 
     # -- how functionals go together
 

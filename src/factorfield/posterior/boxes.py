@@ -145,16 +145,22 @@ class BoxesPosterior(Posterior):
         return covariance
 
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
-        """What both gather where they are few; else what each on the left makes of all weights, read on the right."""
+        """What the tree spreads, and what the numbers move."""
         rows, others = self._rows_of(left), self._rows_of(right)
+        found = self._spread_between(rows, others)
+        return found if self.beside is None else found + (rows @ self.beside) @ (others @ self.beside).T
+
+    def _spread_between(self, rows: sparse.csr_matrix, others: sparse.csr_matrix) -> Array:
+        """What both gather where they are few; else what each on the left makes of all weights, read on the right."""
         held = max(1, BLOCK_BYTES // (8 * len(self.mean)))
-        if right.count <= max(left.count, FEW) and left.count + right.count <= held:
+        count, other_count = rows.shape[0], others.shape[0]
+        if other_count <= max(count, FEW) and count + other_count <= held:
             gathered = self.tree.gather(rows.T.toarray())
-            same = gathered if left is right else self.tree.gather(others.T.toarray())
+            same = gathered if rows is others else self.tree.gather(others.T.toarray())
             return gathered.T @ same
-        found = np.empty((left.count, right.count))
-        for start in range(0, left.count, held):
-            chosen = slice(start, min(start + held, left.count))
+        found = np.empty((count, other_count))
+        for start in range(0, count, held):
+            chosen = slice(start, min(start + held, count))
             found[chosen] = (others @ self.tree.solve(rows[chosen].T.toarray())).T
         return found
 

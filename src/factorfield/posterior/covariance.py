@@ -42,6 +42,12 @@ def covariance(
     with np.errstate(all="ignore"):
         matrix = posterior._joint_covariance(asked)
     _set_numbers(posterior, names, matrix, np.cumsum([0, *(len(each) for each in labels)]))
+    shape = posterior.problem.shape
+    if shape is not None:  # as predicted values are
+        flat = {axis: np.concatenate([places[axis] for places in where]) for axis in shape.axes}
+        outside = ~np.isnan(flat[shape.axes[0]])
+        outside[outside] = ~shape.contains({axis: x[outside] for axis, x in flat.items()})
+        matrix[outside], matrix[:, outside] = np.nan, np.nan
     if all(name in posterior.problem.unknowns for name in names):
         return xr.DataArray(matrix, coords={"functional": names, "other": names}, name="covariance")
     coords: dict[str, object] = {}

@@ -72,6 +72,10 @@ def next_measurements(
     places, line = believed._line(believed._relation(of), grid, points)
     aims, _ = believed._line(believed._relation(wanted.of), wanted.grid, False)
     cross = np.sqrt(wanted.shares)[:, None] * believed._cross_covariance(aims.scattered, places)
+    inside = _inside(posterior.problem, places.flat)
+    if not np.any(inside):
+        raise expected("candidates inside the region", "none", "other places")
+    cross[:, ~inside] = 0.0
     found = _greedy(believed, places, np.maximum(line.explained, 0.0), cross, noise**2, count)
     before = wanted.variance(posterior)
     if not before > 0.0:
@@ -85,7 +89,7 @@ def next_measurements(
     shape = (places.count,) if points else tuple(len(x) for x in grid.values())
     data = {
         "std": ("measurement", np.sqrt(left)), "removed": ("measurement", 1.0 - left / before),
-        "std_now": ((), np.sqrt(before)), "gain": (dims, found.gain.reshape(shape) / before),
+        "std_now": ((), np.sqrt(before)), "gain": (dims, np.where(inside, found.gain / before, np.nan).reshape(shape)),
     }  # fmt: skip
     told = {
         "of": of,
@@ -218,6 +222,10 @@ def target_of(posterior: Posterior, of: str, target: object) -> Target:
     shares = np.ones(1)
     for _, weights in rules.values():
         shares = np.outer(shares, weights).ravel()
+    shares = shares * _inside(problem, problem.domain.tensor(grid)) if rules else shares
+    if not np.any(shares):
+        raise expected("a target inside the region", "none of it", "another part of the domain")
+    shares = shares / shares.sum()
     where = "".join(f", {axis} = {value}" for axis, value in asked.items() if axis != "of")
     return Target(name, grid, shares, name + where)
 
@@ -234,6 +242,13 @@ def _rule(name: str, axis: Axis, given: Any, nodes: int) -> tuple[Array, Array]:
 
 
 # -- the rest
+
+
+def _inside(problem: Problem, flat: Mapping[str, Array]) -> NDArray[np.bool_]:
+    """Which places lie in the region, if there is one."""
+    if problem.shape is None:
+        return np.ones(len(next(iter(flat.values()))), bool)
+    return np.asarray(problem.shape.contains({axis: flat[axis] for axis in problem.shape.axes}), bool)
 
 
 def _check_count(count: object) -> None:

@@ -5,7 +5,7 @@ A prediction touches only the windows its times fall in; a window's covariance i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -26,7 +26,7 @@ from factorfield.model.spectrum import Tail
 from factorfield.posterior.base import Estimate, Posterior, shaped
 from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
-from factorfield.posterior.left_out import profile
+from factorfield.posterior.left_out import LastOctave
 from factorfield.posterior.numbers import Numbers
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
@@ -185,23 +185,41 @@ class ChainPosterior(Posterior):
         for index in np.unique(which):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
-            seen = self.seen(int(index))
-            own_means, own = seen._atom_moments(atoms, part, points)
+            own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
             self._add_interior(own, int(index), atoms, part, points)
-            self._add_left_out(own, seen, atoms, part, points)
+            self._add_left_out(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
         return means.reshape(len(atoms), -1), covariance.reshape(len(atoms), len(atoms), -1)
 
     def _add_left_out(
-        self, covariance: Array, seen: GaussianPosterior, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
     ) -> None:
         """Add the variance of the modes that the basis leaves out, where those that it holds say that they are."""
         for a, (name, orders) in enumerate(atoms):
             if name in self.tails:
                 tail = self.tails[name]
                 size = tail.of(dict(orders), np.asarray(grid[TIME]) - self.edges[0])
-                covariance[a, a] += (size[:, None] * profile(seen, name, tail.axis, grid, points)).ravel()
+                covariance[a, a] += (size[:, None] * self._octave(index, name).share(grid, points)).ravel()
+
+    def _octave(self, index: int, name: str) -> LastOctave:
+        if (index, name) not in self._octaves:
+            self._octaves[index, name] = LastOctave.of(self.seen(index), name, self.tails[name].axis)
+        return self._octaves[index, name]
+
+    @cached_property
+    def _octaves(self) -> dict[tuple[int, str], LastOctave]:
+        return {}
+
+    def _waves_left_out(self, name: str, orders: Orders, flat: Mapping[str, Array]) -> NDArray[np.complex128]:
+        """A derivative of every left-out wave at places, large where the field's finest ones are: (places, waves)."""
+        tail, which = self.tails[name], self._windows_of(np.asarray(flat[TIME]))
+        found = tail.waves(dict(orders), {**flat, TIME: flat[TIME] - self.edges[0]})
+        for index in np.unique(which):
+            chosen = np.flatnonzero(which == index)
+            part = {axis: x[chosen] for axis, x in flat.items()}
+            found[chosen] *= np.sqrt(np.maximum(self._octave(int(index), name).share(part, True), 0.0))
+        return found
 
     def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
         assert self.numerical is not None
@@ -241,8 +259,18 @@ class ChainPosterior(Posterior):
         if self.numbers is not None:
             roots = [self.numbers.shared_root(index) for index in range(len(self.links))]
             found += self._through(roots, rows, at, there)
-        for name, tail in self.tails.items():
-            found += _waves_between(tail, name, left, right, self.edges[0])
+        for name in self.tails:
+            found += self._waves_between(name, left, right)
+        return found
+
+    def _waves_between(self, name: str, left: Functionals, right: Functionals) -> Array:
+        """What the waves left out of a field add to covariances."""
+        found, variance = np.zeros((left.count, right.count)), self.tails[name].variance
+        for a, (latent, orders) in enumerate(left.atoms):
+            if latent == name and (latent, orders) in right.atoms:
+                one, other = (self._waves_left_out(name, orders, each.flat) for each in (left, right))
+                both = np.real((one * variance) @ other.conj().T)
+                found += left.slopes[a][:, None] * both * right.slopes[right.atoms.index((latent, orders))]
         return found
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
@@ -283,20 +311,26 @@ class ChainPosterior(Posterior):
             rows[numbers] = self._bare(index).rows_of(part)
         return rows
 
-    def _left_out_draw(
-        self, atoms: Sequence[Atom], flat: Mapping[str, Array], rng: np.random.Generator
-    ) -> Array | float:
+    def _left_out_draws(
+        self, atoms: Sequence[Atom], flat: Mapping[str, Array]
+    ) -> Callable[[np.random.Generator], Array] | None:
         if not self.tails:
-            return 0.0
-        found = np.zeros((len(atoms), len(flat[TIME])))
-        for name, tail in self.tails.items():
-            parts = rng.standard_normal((2, len(tail.wave)))
-            drawn = np.sqrt(tail.variance) * (parts[0] + 1j * parts[1])
-            places = {**flat, TIME: flat[TIME] - self.edges[0]}
-            for a, (_, orders) in enumerate(atoms):
-                if atoms[a][0] == name:
-                    found[a] += (tail.waves(dict(orders), places) @ drawn).real
-        return found
+            return None
+        waves = {
+            place: np.sqrt(self.tails[name].variance) * self._waves_left_out(name, orders, flat)
+            for place, (name, orders) in enumerate(atoms)
+            if name in self.tails
+        }
+
+        def draw(rng: np.random.Generator) -> Array:
+            drawn = {name: rng.standard_normal((2, len(tail.wave))) for name, tail in self.tails.items()}
+            found = np.zeros((len(atoms), len(flat[TIME])))
+            for place, table in waves.items():
+                parts = drawn[atoms[place][0]]
+                found[place] = (table @ (parts[0] + 1j * parts[1])).real
+            return found
+
+        return draw
 
     def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
@@ -390,19 +424,6 @@ class ChainPosterior(Posterior):
             [links[int(kind)] for kind in arrays["chain_kind"]],
             [_unpacked(rows, target) for rows, target in pairs], tails, numbers, _stored_cells(representation, arrays),
         )  # fmt: skip
-
-
-def _waves_between(tail: Tail, name: str, left: Functionals, right: Functionals, begin: float) -> Array:
-    """What the waves left out of a field add to covariances."""
-    found = np.zeros((left.count, right.count))
-    for a, (latent, orders) in enumerate(left.atoms):
-        if latent == name and (latent, orders) in right.atoms:
-            one, other = (
-                tail.waves(dict(orders), {**each.flat, TIME: each.flat[TIME] - begin}) for each in (left, right)
-            )
-            both = np.real((one * tail.variance) @ other.conj().T)
-            found += left.slopes[a][:, None] * both * right.slopes[right.atoms.index((latent, orders))]
-    return found
 
 
 def _without_numbers(representation: Representation, numbers: Numbers | None) -> Representation:

@@ -112,6 +112,8 @@ class Clock:
             return f"another format than {self.format!r}"
         if UNCLEAR.match(entry):
             return "format = '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M', whichever it is"
+        if DATE.fullmatch(entry):
+            return "checking that line: the calendar has no such time"
         try:
             float(entry)
         except ValueError:

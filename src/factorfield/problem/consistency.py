@@ -131,8 +131,10 @@ def _parts(
     relation: Relation, jets: Sequence[str], points: Points, constants: Mapping[str, float | Table]
 ) -> tuple[Array, list[Array]]:
     """What a relation says without fields, and the coefficient of each jet, read off its text."""
-    known = {**constants, **located(points, relation.coordinates, constants)}
     sides = parse_sides(relation.text)
+    # a table that falls out of the formula, as in 0*k, still stands in the text
+    tables = [n for n in names_in(sides) if isinstance(constants.get(n, constants.get(n.partition("_")[0])), Table)]
+    known = {**constants, **located(points, [*relation.coordinates, *tables], constants)}
     zero = dict.fromkeys(names_in(sides), 0.0) | known  # a name that cancels needs a value too
     rest = evaluate(sides, zero | dict.fromkeys(jets, 0.0))
     return rest, [evaluate(sides, zero | dict.fromkeys(jets, 0.0) | {name: 1.0}) - rest for name in jets]

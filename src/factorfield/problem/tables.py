@@ -114,8 +114,11 @@ def _header(lines: Iterator[tuple[int, str]], source: Path) -> tuple[str | None,
         raise expected("a header line and at least one line of numbers", f"none in {source.name}", "x,t,u")
     separator = next((s for s in (",", ";", "\t") if s in first), None)
     header = [name.strip() for name in _cells(first, separator, line, source)]
-    if len(set(header)) != len(header) or any(_number(name) is not None for name in header):
-        raise expected("a header line with different names", shortened(first), "x,t,u as the first line")
+    numbers = [_number(name) is not None for name in header]
+    if len(set(header)) != len(header) or any(numbers):
+        attempt = "x,t,u as the first line" if all(numbers) else "a # before lines above the header"
+        attempt = "other names for some" if not any(numbers) else attempt
+        raise expected("a header line with different names", shortened(first), attempt)
     return separator, header
 
 

@@ -24,8 +24,10 @@ from factorfield.errors import Advice, AdviceWarning, expected, warn_of
 from factorfield.methods import Method
 from factorfield.methods.joint.searched import is_searched
 from factorfield.methods.marginal import NODES
+from factorfield.methods.tree import searched as on_boxes
 from factorfield.model.choices import Sigma
 from factorfield.model.model import BlockModel, Model, WindowModel
+from factorfield.model.tree import TreeModel
 from factorfield.problem.coefficients import Unknown
 from factorfield.problem.problem import Problem
 from factorfield.problem.statement import Statement
@@ -135,8 +137,9 @@ def _kind(solution: Solution) -> str:
         return "quadrature" if len(model.coordinates) == numbers and numbers in NODES else "Laplace"
     if getattr(model, "is_linear", False):
         return "exact"
-    searched = isinstance(model, BlockModel) and is_searched(model) and numbers in NODES
-    return "quadrature" if searched else "Laplace"
+    searched = isinstance(model, BlockModel) and is_searched(model)
+    searched = searched or (isinstance(model, TreeModel) and on_boxes.is_searched(model))
+    return "quadrature" if searched and numbers in NODES else "Laplace"
 
 
 # -- what is compared

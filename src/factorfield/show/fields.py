@@ -271,7 +271,7 @@ def checked(panel: Axes, check: Check, name: str, units: Mapping[str, str]) -> N
     panel.vlines(check.measured[::thin], low[::thin], high[::thin], color=BLUE, lw=0.8, alpha=0.5)
     panel.plot(check.measured[::thin], check.mean[::thin], "o", color=BLUE, ms=2.6, mew=0)
     panel.set(xlabel=f"measured {label(name, units)}", ylabel="predicted, 90 % bars")
-    panel.set_title(f"{held.sum()} of {len(held)} data in their 90 % intervals")
+    panel.set_title(f"{held.sum()} of {len(held)} data in 90 % bars")
 
 
 def _places(panel: Axes, solution: Solution, view: View, name: str, time: float | None = None) -> None:

@@ -31,7 +31,7 @@ def test_directions_that_nothing_settles_are_counted() -> None:
     solution = Chain().run(window_model(ff.Problem("u_t + u_x", RING), modes={"x": 4}))
     (advice,) = solution.advice or ()
     assert advice.kind == "free-directions"
-    assert "about 9 of 9 directions of the initial state" in advice.text
+    assert "about 9 of 9 details of the field at its start" in advice.text
     assert "0 of 1 conditions on u at t = 0" in advice.text
 
 

@@ -58,14 +58,15 @@ def test_a_shock_is_resolved_by_cells_that_are_chosen_by_itself() -> None:
 
 
 def test_measurements_over_cells_give_what_conditioning_gives(measured: Solution) -> None:
-    """The same windows and cells: the first pass does not see the data."""
-    plain = ff.solve(burgers(), cells={"x": 44})
-    assert measured.settings["windows"] == plain.settings["windows"]
-    step = plain.condition(scattered())
-    one, other = step.predict(t=T, x=X), measured.predict(t=T, x=X)
+    """The same windows, cells and sigmas: the first pass does not see the data."""
+    more = ff.Observations(x=[-0.5, 0.1], t=[0.5, 0.8], u=[0.6, -0.9], sigma=0.1)
+    step, at_once = measured.condition(more), ff.solve(burgers(scattered(), more), cells={"x": 44})
+    assert measured.settings["windows"] == at_once.settings["windows"]
+    inside = X[1:-1]  # at the walls, which hold to 1e-9, rounding of the numerical error is what the std shows
+    one, other = step.predict(t=T, x=inside), at_once.predict(t=T, x=inside)
     assert float((np.abs(one["mean"] - other["mean"]) / other["std"]).max()) < 1e-3
     assert_allclose(one["std"], other["std"], rtol=1e-3)
-    assert step.log_evidence == pytest.approx(measured.log_evidence, abs=1e-3)
+    assert step.log_evidence == pytest.approx(at_once.log_evidence, abs=1e-3)
 
 
 def test_the_evidence_of_a_front_that_is_known_is_the_density_of_the_noise(measured: Solution) -> None:

@@ -13,7 +13,7 @@ import factorfield as ff
 from factorfield.model.factors import whitened_rows
 from factorfield.model.model import WindowModel
 from factorfield.model.window_factors import WindowFactors
-from factorfield.posterior.left_out import profile
+from factorfield.posterior.left_out import LastOctave
 
 
 def heat(later: bool = False, sigma: float = 0.02) -> ff.Problem:
@@ -189,7 +189,7 @@ def test_conditioning_equals_solving_with_everything_at_once() -> None:
 def test_without_data_the_free_directions_are_counted() -> None:
     problem = ff.Problem("u_t + u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)})
     with pytest.warns(
-        ff.AdviceWarning, match=r"about 3[1-3] of 33 directions"
+        ff.AdviceWarning, match=r"about 3[1-3] of 33 details"
     ):  # of 16 frequencies, all but the fastest
         ff.solve(problem)
 
@@ -205,7 +205,7 @@ def test_predictions_at_points_and_on_grids_agree_with_the_whole_belief() -> Non
         shown = solution.predict(of=of, **grid)
         if of != "residual":
             size = tail.of({"t": 1} if of == "u_t" else {}, grid["t"])[:, None]
-            seen = [profile(posterior.seen(k), "u", "x", {"t": t, "x": grid["x"]}, False)
+            seen = [LastOctave.of(posterior.seen(k), "u", "x").share({"t": t, "x": grid["x"]}, False)
                     for k, t in ((0, grid["t"][:2]), (1, grid["t"][2:]))]  # fmt: skip
             wanted = np.sqrt(wanted**2 + size * np.concatenate(seen))
             np.testing.assert_allclose(shown["std"].values, wanted, rtol=1e-8)

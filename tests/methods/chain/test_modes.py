@@ -80,8 +80,10 @@ def test_modes_grow_by_half_up_to_what_a_window_can_hold() -> None:
     assert grown_modes(model_of(modes={"x": 80}), "x") == {"x": 113}  # 1600 weights, seven polynomials in time
     assert grown_modes(model_of(modes={"x": 100}), "x") is None  # too little gain for another beginning
     polynomials = model_of(ff.Interval(0, 1), ff.Initial("u = x"), "u_t = 0.1*u_xx", modes={"x": 24})
-    assert grown_modes(polynomials, "x") == {"x": 30}
-    assert grown_modes(replace(polynomials, modes={"x": 28}), "x") is None
+    assert grown_modes(polynomials, "x") == {"x": 36}
+    assert grown_modes(replace(polynomials, modes={"x": 80}), "x") is None
+    searched = model_of(ff.Interval(0, 1), ff.Initial("u = x"), "u_t = 0.1*u_xx - u**2", modes={"x": 24})
+    assert grown_modes(searched, "x") == {"x": 30}
 
 
 def test_a_grown_model_keeps_what_was_asked_and_may_grow_again() -> None:

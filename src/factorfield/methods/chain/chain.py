@@ -182,7 +182,8 @@ class Chain:
     def _richer(self, model: WindowModel, solution: Solution) -> WindowModel | None:
         """More modes along the axis that the numerical error asks them for."""
         along = solution.trace.get("numerical_error_along", {})
-        if not solution.trace.get("numerical_error", 0.0) > self.tolerance or not model.growing or model.cells:
+        error = solution.trace.get("numerical_error", 0.0)
+        if solution.status != "unresolved" or not error > self.tolerance or not model.growing or model.cells:
             return None
         axis = max(model.growing, key=lambda name: along[name])
         if along[axis] > INNER * self.tolerance and grown_modes(model, axis) is not None:
@@ -308,7 +309,8 @@ class Chain:
         """`resume` of a solution that was read from a file; None where the file does not hold what it takes."""
         if not is_complete(stored):
             return None
-        method = replace(self, tolerance=stored.settings.get("tolerance", self.tolerance))
+        judged = "numerical_error" in stored.trace  # before that was known, the word meant windows alone
+        method = replace(self, tolerance=stored.settings["tolerance"]) if judged else self
         return lambda problem: method.resume(model_of(stored), problem, stored.trace.get("searched", {}))
 
     # -- what comes back
@@ -328,7 +330,7 @@ class Chain:
         """The status beside the numerical error."""
         if status != "converged" or (error is None and not model.cells):
             return status
-        if error is not None and error.relative <= self.tolerance:
+        if error is not None and error.is_met(self.tolerance):
             return Status("converged", f"{status.help}; numerical error {error.relative:.1g} of the field")
         counts = " x ".join(str(count) for count in model.modes.values())
         kind = "cells" if model.cells else "modes"
@@ -351,6 +353,7 @@ class Chain:
             trace["moved"] = list(search.moves)
         if error is not None:
             trace["numerical_error"], trace["numerical_error_along"] = error.relative, dict(error.axes)
+            trace["left_open"] = error.left_open
 
         near: dict[str, float] = {}
         if search.searched is not None:

@@ -44,6 +44,7 @@ class LinearWindows:
         self.model, self.edges = model, list(pairwise(model.edges))
         own = [s for s in model.problem.statements if not is_standing(s)]
         self._is_fixed = not any(set(model.held) & set(statement.relation.parameters) for statement in own)
+        self._groups: dict[int, list[FactorGroup]] = {}
         self._factors: dict[int, tuple[OwnFactors, OwnFactors]] = {}
 
     def evidence(self, position: Array) -> float:
@@ -63,7 +64,7 @@ class LinearWindows:
         solver = WindowSolver(self.model.at(position), 1)
         belief, starts, links = solver.model.prior_state, [], []
         for index, (lower, upper) in enumerate(self.edges):
-            links.append(_eliminated(solver, solver.factors.own(lower, upper, index == 0), lower, upper))
+            links.append(_eliminated(solver, self._own(solver, index), lower, upper))
             starts.append(belief * links[-1].message)
             belief = propagate(starts[-1], links[-1])
         windows = zip(starts, links, backward_messages(links), strict=True)
@@ -76,14 +77,14 @@ class LinearWindows:
             if dynamics is not None:
                 yield self._operated(solver, dynamics, index)
                 continue
-            groups = solver.factors.own(lower, upper, index == 0)
+            groups = self._own(solver, index)
             others = [group for group in groups if group.statement.kind != "observation"]
             with_all = _eliminated(solver, groups, lower, upper)
             yield with_all, _eliminated(solver, others, lower, upper) if len(others) < len(groups) else with_all
 
     def _operated(self, solver: WindowSolver, dynamics: Dynamics, index: int) -> tuple[Segment, Segment]:
         """By the solution operator, with all of the window's factors and without the measurements."""
-        others, measured = self._own(solver, index)
+        others, measured = self._split(solver, index)
         rows, target = np.vstack([others.rows, measured.rows]), np.concatenate([others.target, measured.target])
         length = solver.factors.length(*self.edges[index])
         with_all, without = dynamics.segments(length, rows, target, (len(rows), len(others.rows)))
@@ -93,10 +94,16 @@ class LinearWindows:
             replace(without, message=others.about_state * without.message),
         )
 
-    def _own(self, solver: WindowSolver, index: int) -> tuple[OwnFactors, OwnFactors]:
-        """Conditions and measurements of a window; remembered where no held number is in them."""
+    def _own(self, solver: WindowSolver, index: int) -> list[FactorGroup]:
+        """What distinguishes a window; remembered where no held number is in it."""
+        if index not in self._groups or not self._is_fixed:
+            self._groups[index] = solver.factors.own(*self.edges[index], index == 0)
+        return self._groups[index]
+
+    def _split(self, solver: WindowSolver, index: int) -> tuple[OwnFactors, OwnFactors]:
+        """Conditions and measurements of a window; remembered likewise."""
         if index not in self._factors or not self._is_fixed:
-            groups = solver.factors.own(*self.edges[index], index == 0)
+            groups = self._own(solver, index)
             self._factors[index] = (
                 _split(solver, [group for group in groups if group.statement.kind != "observation"]),
                 _split(solver, [group for group in groups if group.statement.kind == "observation"]),

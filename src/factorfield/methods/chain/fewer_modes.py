@@ -68,7 +68,8 @@ def numerical_error(
         columns.append([ratio * own for own in partner])
     root = np.stack([np.column_stack(own) for own in zip(*columns, strict=True)])
     relative = likely * float(np.max(_sizes(model, errors) / scale))
-    return NumericalError(_with_rounding(model, root), relative, _along(model, coarse, errors, likely / scale))
+    along = _along(model, coarse, errors, likely / scale)
+    return NumericalError(_with_rounding(model, root), relative, along, _left_open(model, spreads, scale))
 
 
 def with_fewer(model: WindowModel, weights: Sequence[Array], place: Array | None) -> WindowModel | None:
@@ -182,6 +183,18 @@ def _along(model: WindowModel, coarse: WindowModel, errors: Sequence[Array], cou
                     part[latent.block] = np.moveaxis(table, 0, position).ravel()
         found[axis] = float(np.max(_sizes(model, beyond_axis) * counted))
     return found
+
+
+def _left_open(model: WindowModel, spreads: Sequence[Array], scale: Array) -> float:
+    """Root mean square of the fields' standard deviation at the windows' starts: features of space are orthogonal, and
+    the square of each but the first is one half on average."""
+    found = []
+    for index, name in enumerate(model.problem.fields):
+        latent = model.representation.latents[model.representation.forms[name].latents[0]]
+        states = [own[latent.block].reshape(latent.basis.shape)[0] for own in spreads]
+        half = 0.5 ** (len(latent.basis.shape) - 1)
+        found.append(float(np.sqrt(half * np.mean([np.sum(own**2) for own in states])) / scale[index]))
+    return max(found)
 
 
 def _with_rounding(model: WindowModel, root: Array) -> Array:

@@ -67,7 +67,7 @@ class Path:
         self.links.append(window.link)
         self.groups.append(window.groups)
         if window.unsettled and not self.unsettled:
-            self.unsettled = f"the window up to t = {upper:.4g} still moved by {window.unsettled:.2g} nats"
+            self.unsettled = f"up to t = {upper:.4g} the search had not come to rest: try more iterations="
         if not self.is_stored:
             self.centres.append(window.weights)
 
@@ -242,15 +242,17 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
         except FAILED:
             raise _lost() from None
         if progress is not None:
-            progress(f"smoothing, the path moved by {moves[-1]:.1e} sd", 0.9)
+            progress(f"all times together, moved by {moves[-1]:.1e} std", 0.9)
         if not moves[-1] < HOPELESS:
             break
         if moves[-1] < PATH_SETTLED:
-            return Status("converged", f"the smoothed path rests to {moves[-1]:.1e} standard deviations"), moves
+            said = f"its last step moved the field by {moves[-1]:.1e} of its std"
+            return Status("converged", f"the search came to rest: {said}"), moves
         if path.cuts > MOST_CUTS:
-            said = f"a step of {moves[-1]:.1e} standard deviations, of which not even {SHORTEST:g} gains anything"
-            return Status("max-iterations", f"the smoothed path stalls before {said}; try starts=5"), moves
-    return Status("max-iterations", f"the smoothed path still moves by {moves[-1]:.1e} standard deviations"), moves
+            said = f"a step that would move the field by {moves[-1]:.1e} of its std helps in no part"
+            return Status("max-iterations", f"the search stalls: {said}; take it with care, or try starts=5"), moves
+    said = f"the search still moves the field by {moves[-1]:.1e} of its std"
+    return Status("max-iterations", f"{said}: usable where that is small, else try more iterations="), moves
 
 
 def newton_step(solver: WindowSolver, path: Path, first: bool) -> float:

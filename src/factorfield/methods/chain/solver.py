@@ -29,6 +29,8 @@ ARRIVED = 1e-3  # nats: a step that gains less has arrived
 ROUNDING = 1e-9  # of the negative log density: what sums of squares of this size cannot tell
 SHORTEST_STEP = 1e-4
 MET = 0.1  # nats per factor: an equation that is met
+SLOW, MOST_SLOW = 0.1, 3  # of the negative log density that a step gains at least, and how many in a row may gain less
+FAR = 100.0  # sigmas by which an equation is missed all over a window that is too long
 FEW = 0.5  # of a window's inner weights: more factors of its own are eliminated together with those that it shares
 
 
@@ -41,6 +43,7 @@ class Window:
     weights: Array
     groups: list[FactorGroup]
     unsettled: float = 0.0  # nats that the last step of the search within it still moved; 0: it rests
+    is_far: bool = False  # was the search given up, the equation missed all over the window?
 
 
 class WindowSolver:
@@ -179,6 +182,7 @@ class WindowSolver:
         """
         weights, white_state = self._begin(arrival, groups, lower)
         weights, merit = self._onto_equation(groups, weights, white_state)
+        slow = 0
         for _ in range(self.most_iterations):
             link = self.eliminate(groups, weights, lower, upper)
             self.iterations += 1
@@ -189,7 +193,16 @@ class WindowSolver:
             gained, merit = merit - value, value
             if abs(gained) < ARRIVED + ROUNDING * abs(merit):
                 return Window(start, link, weights, groups)
+            slow = slow + 1 if gained < SLOW * merit else 0
+            if slow == MOST_SLOW and self._is_far(groups, weights):
+                return Window(start, link, weights, groups, abs(gained), is_far=True)
         return Window(start, link, weights, groups, abs(gained))
+
+    def _is_far(self, groups: list[FactorGroup], weights: Array) -> bool:
+        """Is the equation still missed by so much that the window is too long, however long it is searched?"""
+        standing = [group for group in groups if is_standing(group.statement)]
+        missed = sum(float(misfit @ misfit) for misfit in (group.misfit(weights) for group in standing))
+        return missed > FAR**2 * sum(group.count for group in standing)
 
     def _begin(self, arrival: Belief, groups: list[FactorGroup], lower: float) -> tuple[Array, Array]:
         """Where the labels are, not at the prior; beside constants that are told of the fields, where a factor has no

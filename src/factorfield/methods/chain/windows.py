@@ -126,7 +126,7 @@ def window_error(solver: WindowSolver, tolerance: float, arrival: Belief, window
     order in time, if the equation moves the state at the start (`start_bias`). Of that move the equation is to blame
     only where no data after the start could have caused it.
     """
-    error = truncation_error(solver.model, tolerance, window)
+    error = np.inf if window.is_far else truncation_error(solver.model, tolerance, window)
     is_second_order = max(map(states_of, solver.model.representation.latents.values())) > 1
     if error > 1.0 or not is_second_order:
         return error

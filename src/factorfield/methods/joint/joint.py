@@ -295,7 +295,8 @@ class Joint:
             return belief, Status("diverged")
         if stall is not None:
             return belief, Status("max-iterations", stall.text)
-        return belief, Status("converged", f"a further step would gain less than {self.step_tolerance:g} nats")
+        said = f"a further step would change the log probability by less than {self.step_tolerance:g}"
+        return belief, Status("converged", f"the search came to rest: {said}")
 
     def _refined(
         self, model: BlockModel, belief: Gaussian, stall: Stall | None, trace: Trace, progress: Progress | None
@@ -346,7 +347,7 @@ class Joint:
             step = belief.mean - position
             promised = 0.5 * quadratic(belief, step)  # what the linearised factors say the step gains
             if progress is not None:
-                progress(f"iteration {trace.iterations}, promised gain {promised:.1e} nats", 0.5)
+                progress(f"iteration {trace.iterations}, promised gain {promised:.1e}", 0.5)
             near = promised < (NEARBY if refining else least)
             if near and refining:  # would the next belief, by best lines under this one, be any different?
                 trace.refinement = sampled_change(model, belief, lines, position)
@@ -356,10 +357,10 @@ class Joint:
                 return belief if exact else condition(model, lines, position, ITERATED_CONDITION)[0], None
             found = self._line_search(model, position, step, merit, fields)
             if found is None:
-                text = f"a step promises {promised:.2g} nats, and not even a short part of it gains any"
+                text = f"a step promises {promised:.2g} in log probability, and no part of it gains any"
                 return belief, Stall(f"the search stalls: {text}", promised)
             position, merit = found
-        text = f"{self.iterations} iterations came first: the last step promised {promised:.2g} nats"
+        text = f"{self.iterations} iterations came first: the last step promised {promised:.2g} in log probability"
         return belief, Stall(text, promised)
 
     def _line_search(
@@ -396,11 +397,11 @@ class Joint:
                 return proposal, None
             found = next(_better(model, belief, proposal, merit), None)
             if found is None:  # not even a short step helps: the belief is as good as the free energy can tell
-                text = f"the refinement would move by {change:.2g} nats, and not even a short part of it gains any"
+                text = f"the refinement would move the belief by {change:.2g}, and no part of that gains anything"
                 return belief, Stall(text, change) if change > STALLED else None
             belief, lines, merit = found
             trace.free_energy.append(merit)
-        text = f"{self.iterations} refinements came first: the last moved by {change:.2g} nats"
+        text = f"{self.iterations} refinements came first: the last moved the belief by {change:.2g}"
         return belief, Stall(text, change)
 
 
@@ -456,7 +457,7 @@ def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Ad
     for name in model.representation.forms.keys() - model.problem.fields:
         ratio[model.representation.latents[name].block] = 0.0
     if ratio.sum() >= 0.5:
-        yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} directions are")
+        yield free_directions(model.problem, f"about {ratio.sum():.0f} of {model.size} details of the field are")
     yield from unconstrained(model.problem, posterior)
     found = error_misfits(model, posterior.mean)
     held = held_names(model)

@@ -175,16 +175,16 @@ def search(
         gathered = tree.gather(information(model, weights, lines))
         promised, step = 0.5 * float(gathered @ gathered), tree.spread(gathered)
         if progress is not None:
-            progress(f"iteration {iteration + 1}, promised gain {promised:.1e} nats", 0.5)
+            progress(f"iteration {iteration + 1}, promised gain {promised:.1e}", 0.5)
         found = _shortened(model, weights, step, merit, square_root)
         if found is not None:
             weights, merit = found
         if promised < ARRIVED:
             return Found(weights, tree, square_root, tuple(merits))
         if found is None:
-            text = f"the search stalls: a step promises {promised:.2g} nats, and not even a short part of it gains any"
+            text = f"the search stalls: a step promises {promised:.2g} in log probability, and no part of it gains any"
             return Found(weights, tree, square_root, tuple(merits), text)
-    text = f"{iterations} iterations came first: the last step promised {promised:.2g} nats"
+    text = f"{iterations} iterations came first: the last step promised {promised:.2g} in log probability"
     return Found(weights, tree, square_root, tuple(merits), text)
 
 

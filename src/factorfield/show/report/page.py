@@ -204,6 +204,8 @@ def _text(value: object) -> str:
         return ", ".join(f"{name}: {_text(one)}" for name, one in value.items()) or "-"
     if isinstance(value, float):
         return rounded(value, 4)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(_text, value)) or "-"
     return str(value) if value not in (None, "") else "-"
 
 
