@@ -3,7 +3,7 @@
 python benchmarks/regions.py cells          # error on 12 to 96 cells along a disk with a hole, of values and of u_n
 python benchmarks/regions.py placements     # the same shifted and turned at random, 40 times
 python benchmarks/regions.py groundwater    # does the interval of the transmissivity hold it, over 40 draws?
-python benchmarks/regions.py fem            # beside P2 triangles (needs scikit-fem) on the plate with two holes
+python benchmarks/regions.py plate          # error, weights and seconds on the plate with two holes
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def groundwater(draws: int = 40, count: int = 24) -> None:
 
 
 def plate() -> None:
-    """Errors, weights and seconds on the plate with two holes; benchmarks/regions_fem.py has the triangles' side."""
+    """Errors, weights and seconds on the plate with two holes."""
     problem = ff.problems.get("plate-with-holes")
     for count in (24, 32, 48, 64):
         begin = time.process_time()

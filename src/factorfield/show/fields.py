@@ -227,7 +227,7 @@ def heat(panel: Axes, view: View, values: Array, scale: Scale, units: Mapping[st
 
 def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[float, float]) -> QuadMesh:
     across, up = [view.axes[name] for name in list(view.axes)[-2:]]
-    smooth = min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE and not np.any(np.isnan(values))
+    smooth = min(len(across), len(up)) > 1 and len(across) + len(up) < 2 * FINE and not _is_cut(values)
     picture = panel.pcolormesh(
         across, up, values.T, cmap=colours, vmin=limits[0], vmax=limits[1],
         shading="gouraud" if smooth else "nearest", rasterized=True,
@@ -237,6 +237,11 @@ def _mesh(panel: Axes, view: View, values: Array, colours: str, limits: tuple[fl
     for side in ("top", "right"):  # a map is a box
         panel.spines[side].set_visible(True)
     return picture
+
+
+def _is_cut(values: Array) -> bool:
+    """Is a part of a map missing, outside a region? Colours cannot be joined over its edge."""
+    return bool(0 < np.isnan(values).sum() < values.size)
 
 
 def _most(values: Array) -> float:
