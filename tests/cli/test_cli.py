@@ -229,7 +229,7 @@ def test_check_calls_linear_what_the_methods_solve_as_linear(tmp_path: Path) -> 
 
 def test_help_names_methods_in_a_sensible_order(capsys: pytest.CaptureFixture[str]) -> None:
     commands = [line.split()[0] for line in said(capsys, "-h").partition("Commands:")[2].strip().splitlines()]
-    assert commands[:8] == ["new", "check", "solve", "show", "predict", "plot", "report", "list"]
+    assert commands[:8] == ["new", "check", "solve", "show", "predict", "plot", "report", "rank"]
     told = said(capsys, "solve", "-h")
     assert all(name in told for name in ff.methods.names())
 

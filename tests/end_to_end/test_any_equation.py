@@ -274,7 +274,7 @@ def test_several_starts_tell_of_two_modes() -> None:
     y = np.exp(-t) + 0.02 * np.random.default_rng(0).standard_normal(20)
     conditions = [ff.Initial("u = 1"), ff.Observations(t=t, u=y, sigma=0.02)]
     twofold = ff.Problem("u_t = -k**2*u", {"t": ff.Interval(0, 2)}, {"k": ff.Unknown(0.3, 2)}, conditions)
-    with pytest.warns(ff.AdviceWarning, match="more than one mode"):
+    with pytest.warns(ff.AdviceWarning, match="more than one answer fits"):
         solution = ff.solve(twofold, starts=5)
     assert "starts end elsewhere" in solution.status.help and abs(solution.parameters["k"]["mean"]) > 0.9
     single = ff.Problem("u_t = -k*u", {"t": ff.Interval(0, 2)}, {"k": ff.Unknown(0.3, 2)}, conditions)
@@ -286,7 +286,7 @@ def test_several_starts_of_a_stationary_problem() -> None:
     values = np.sin(3.0 * x) + 0.01 * np.random.default_rng(0).standard_normal(15)
     seen = [ff.Boundary("u = 0", at={"x": 0}), ff.Observations(x=x, u=values, sigma=0.01)]
     problem = ff.Problem("u_xx = -w**2*u", LINE, {"w": ff.Unknown(0.5, 3.0)}, seen)
-    with pytest.warns(ff.AdviceWarning, match="more than one mode"):
+    with pytest.warns(ff.AdviceWarning, match="more than one answer fits"):
         solution = ff.solve(problem, starts=4)
     assert abs(abs(solution.parameters["w"]["mean"]) - 3.0) < 4.0 * solution.parameters["w"]["std"] < 0.1
 

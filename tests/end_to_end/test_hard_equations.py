@@ -29,22 +29,22 @@ def robertson(_: float, y: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("texts", "slope", "starts", "horizon", "width"),
+    ("texts", "slope", "starts", "horizon"),
     [
-        (["u_tt = 20*(1 - u**2)*u_t - u"], van_der_pol(20), {"u": 2.0, "u_t": 0.0}, 40.0, 0.013),
-        (["u_t = v", "v_t = 20*(1 - u**2)*v - u"], van_der_pol(20), {"u": 2.0, "v": 0.0}, 40.0, 0.22),
-        (["u_t = 10*(v - u)", "v_t = u*(28 - w) - v", "w_t = u*v - 8/3*w"], lorenz, {n: 1.0 for n in "uvw"}, 10, 2e-3),
+        (["u_tt = 20*(1 - u**2)*u_t - u"], van_der_pol(20), {"u": 2.0, "u_t": 0.0}, 40.0),
+        (["u_t = v", "v_t = 20*(1 - u**2)*v - u"], van_der_pol(20), {"u": 2.0, "v": 0.0}, 40.0),
+        (["u_t = 10*(v - u)", "v_t = u*(28 - w) - v", "w_t = u*v - 8/3*w"], lorenz, {n: 1.0 for n in "uvw"}, 10),
         (
             ["a_t = -0.04*a + 1e4*b*c", "b_t = 0.04*a - 1e4*b*c - 3e7*b**2", "c_t = 3e7*b**2"],
-            robertson, {"a": 1.0, "b": 0.0, "c": 0.0}, 40.0, 1.3e-4,
+            robertson, {"a": 1.0, "b": 0.0, "c": 0.0}, 40.0,
         ),
     ],
     ids=["van der Pol", "van der Pol as a system", "Lorenz", "Robertson"],
 )  # fmt: skip
 def test_stiff_and_chaotic_odes_are_followed(
-    texts: Sequence[str], slope: Callable[..., Any], starts: dict[str, float], horizon: float, width: float
+    texts: Sequence[str], slope: Callable[..., Any], starts: dict[str, float], horizon: float
 ) -> None:
-    """`width` is the largest std that starts believed to 1e-4 grow to."""
+    """Starts hold: the std estimates the numerical error, within 1e-6 of the largest field."""
     initial = [ff.Initial(f"{name} = {value}") for name, value in starts.items()]
     solution = ff.solve(ff.Problem(list(texts), {"t": ff.Interval(0, horizon)}, {}, initial))
     times = np.linspace(0, horizon, 101)
@@ -52,7 +52,8 @@ def test_stiff_and_chaotic_odes_are_followed(
     for index, field in enumerate(solution.problem.fields):
         shown = solution.predict(t=times, of=field)
         error = np.abs(np.ravel(shown["mean"]) - exact[index])
-        assert np.max(error) < 1e-5 and np.all(error < np.ravel(shown["std"])) and np.max(shown["std"]) < 3 * width
+        assert np.max(error) < 1e-5 and np.all(error < 5.0 * np.ravel(shown["std"]))
+        assert np.max(shown["std"]) < 1e-6 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize(

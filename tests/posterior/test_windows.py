@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import factorfield as ff
 from factorfield.model.spectrum import Tail
+from factorfield.posterior.reading import posterior_from_arrays, stored_arrays
 from factorfield.posterior.windows import ChainPosterior
 from factorfield.solution import Solution
 
@@ -97,6 +98,6 @@ def test_coefficients_are_those_of_the_last_window_and_the_same_in_all(chain: Ch
 
 
 def test_arrays_give_the_same_posterior_back(chain: ChainPosterior) -> None:
-    again = ChainPosterior.from_arrays(chain.problem, chain.representation, chain.noise, chain.arrays())
+    again = posterior_from_arrays(chain.problem, chain.representation, chain.noise, stored_arrays(chain))
     assert again.predict({"t": T, "x": X}).identical(chain.predict({"t": T, "x": X}))
     assert again.sample(3, x=X, t=T, seed=2).identical(chain.sample(3, x=X, t=T, seed=2))

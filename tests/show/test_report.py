@@ -100,9 +100,9 @@ def test_warnings_are_stored_told_again_and_come_first(tmp_path: Path) -> None:
         "u_t + b*u_x", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)}, {"b": 0.4},
         [ff.Observations(x=[0.1, 0.5], t=0.0, u=[0.0, 1.0], sigma=0.1)],
     )  # fmt: skip
-    with pytest.warns(ff.AdviceWarning, match="directions"):
+    with pytest.warns(ff.AdviceWarning, match="details of the field"):
         solution = ff.solve(few)
-    assert solution.warnings is not None and "directions" in solution.warnings[0]
+    assert solution.warnings is not None and "details of the field" in solution.warnings[0]
     stored = ff.load(solution.save(tmp_path / "run.nc"))
     assert stored.warnings == solution.warnings and stored.versions == solution.versions
     text = page(stored)

@@ -11,8 +11,8 @@ from factorfield.errors import Advice
 from factorfield.model.functions import coefficient_prior
 from factorfield.model.model import Model
 from factorfield.posterior.base import Posterior
-from factorfield.problem.domain import TIME, Interval
-from factorfield.problem.problem import Problem, Statement
+from factorfield.problem.completeness import missing_conditions
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
@@ -30,35 +30,6 @@ def free_directions(problem: Problem, text: str) -> Advice:
         f"{text} told by neither data nor equation: there the std is as large as the prior's{named}; add "
         "observations, initial or boundary conditions if that is too large",
     )
-
-
-def missing_conditions(problem: Problem) -> list[str]:
-    """Per field and axis, the conditions at its ends where they are fewer than its order there."""
-    found = []
-    for name in problem.fields:
-        for axis in problem.domain.names if problem.shape is None else ():
-            order = max(
-                dict(jet.orders).get(axis, 0)
-                for s in problem.statements if s.kind == "equation"
-                for jet in (*s.relation.jets.values(),) if jet.field == name
-            )  # fmt: skip
-            if not order or not isinstance(problem.domain[axis], Interval):
-                continue
-            given = sum(
-                any(jet.field == name for jet in s.relation.jets.values()) and _at_an_end(problem, s, axis)
-                for s in problem.statements
-            )
-            if given < order:
-                where = f"at {axis} = {problem.domain[axis].lower:g}" if axis == TIME else f"at the ends of {axis}"
-                found.append(f"{given} of {order} conditions on {name} {where}")
-    return found
-
-
-def _at_an_end(problem: Problem, statement: Statement, axis: str) -> bool:
-    ends = (problem.domain[axis].lower, problem.domain[axis].upper)
-    if statement.points is not None:
-        return bool(np.any(np.isin(statement.points[axis], ends)))
-    return statement.face is not None and statement.face.get(axis) in ends
 
 
 def contradictions(misfits: Mapping[str, tuple[float, int]]) -> list[Advice]:

@@ -38,6 +38,7 @@ from factorfield.model.representation import LatentRelation, Representation, fie
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
 from factorfield.model.spectrum import FEWEST_LABELS, Spectrum, fastest_rates, spectra_of, tails_of
+from factorfield.problem.completeness import missing_conditions
 from factorfield.problem.domain import TIME, Axis, Interval, Periodic
 from factorfield.problem.jumps import instants
 from factorfield.problem.problem import Problem
@@ -319,11 +320,15 @@ def _traits(
 
 
 def is_forward(problem: Problem, traits: Traits) -> bool:
-    """Does nothing but what is told of the start inform? Waves of a noisy start are followed by no polynomial, and an
-    equation of second order in time, which is asked more often than it can be met, then needs room."""
+    """Does nothing but what is told of the start inform, and are all walls told?
+
+    Waves of a noisy start are followed by no polynomial, and an equation of second order in time, which is asked more
+    often than it can be met, then needs room."""
     waves = max(_time_order(problem, name) for name in problem.fields) > 1
     measured = any(statement.kind == "observation" for statement in problem.statements)
-    return not (traits.has_later_data or problem.unknowns or (waves and measured))
+    informed = traits.has_later_data or problem.unknowns or (waves and measured)
+    return not (informed or missing_conditions(problem))
+
 
 def _asked_too_often(problem: Problem) -> bool:
     """Are equations of second order in time asked more often than they can be met, beside walls that are uncertain?

@@ -207,7 +207,7 @@ def test_a_limit_of_iterations_is_said() -> None:
     solver.most_iterations = 1
     path = filter_between(solver, EDGES, [], False)
     status, moves = smooth(solver, path, None)
-    assert status == "max-iterations" and len(moves) == 1 and "still moves by" in status.help
+    assert status == "max-iterations" and len(moves) == 1 and "still moves the field by" in status.help
 
 
 def test_a_path_that_runs_away_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_conditioning_in_a_region_is_solving_with_everything_at_once() -> None:
 
 def test_a_flux_all_around_leaves_a_constant_free_and_says_so() -> None:
     closed = ff.solve(loaded_disk(ff.Boundary("u_n = -0.5")))
-    assert any("settled by neither data nor equation" in text for text in closed.warnings or ())
+    assert any("told by neither data nor equation" in text for text in closed.warnings or ())
     read = ff.Observations(x=0.0, y=0.0, u=1.0, sigma=1e-6)
     settled = ff.solve(loaded_disk(ff.Boundary("u_n = -0.5"), read))
     assert settled.warnings == ()
