@@ -41,6 +41,7 @@ from factorfield.solution import Solution
 
 Array = NDArray[np.float64]
 MOST_MODES = 40  # along an axis: a field that asks for more has steep places
+MOST_WAVES = 110  # the same of waves that do not mix, which cost little
 ALLOWED = 1e-6  # of the field: what the last polynomial in time, and what cells leave out, may carry
 GROWTH = 1.5
 WORN = 1.3  # cells that much wider than the field asks for are replaced
@@ -56,13 +57,19 @@ def is_dear(model: WindowModel, solution: Solution) -> bool:
     axis = solution.unresolved
     more = grown_modes(model, axis) if axis else None
     lost = any(advice.kind == "modes" for advice in solution.advice or ())
-    easily = MOST_OF_LINEAR if model.traits.linear else MOST_MODES
-    return lost if axis is None else more is None or more[axis] > easily
+    return lost if axis is None else more is None or more[axis] > _held_easily(model)
 
 
 def starts_steep(model: WindowModel) -> bool:
     """Do the start's formula, sources or coefficients ask for more modes than windows hold easily?"""
-    return any(modes_of_functions(model.problem, axis) > MOST_MODES for axis in model.growing)
+    return any(modes_of_functions(model.problem, axis) > _held_easily(model) for axis in model.growing)
+
+
+def _held_easily(model: WindowModel) -> int:
+    """Modes along an axis that a window holds easily."""
+    if model.traits.separable:
+        return MOST_WAVES
+    return MOST_OF_LINEAR if model.traits.linear else MOST_MODES
 
 
 def on_cells_instead(model: WindowModel, iterations: int) -> WindowModel | None:
