@@ -202,6 +202,7 @@ class WindowModel(Model):
     spectrum: StartSpectrum | None = None  # of a start that only later measurements tell
     path: tuple[Array, ...] = ()  # weights of each window where its factors are linearised first
     cells: tuple[GradedSpline, ...] = ()  # of each window, where local features follow the field
+    holds: bool = False  # do equations and starts without a sigma of their own hold to rounding?
     process: Mapping[str, Array] = field(default_factory=dict)  # by field over cells, a root of its start's prior
 
     @cached_property

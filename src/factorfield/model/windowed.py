@@ -125,7 +125,7 @@ def with_families(
         space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),
         process=start_roots(problem, families, sizes.offsets),
-        asked=asked, edges=asked.edges, jumps=jumps_of(problem), held=numbers,
+        asked=asked, edges=asked.edges, jumps=jumps_of(problem), held=numbers, holds=forward,
         spectrum=_start_spectrum(problem, traits, scale, fastest),
     )  # fmt: skip
     return model.at(np.zeros(len(model.coordinates)))

@@ -22,7 +22,6 @@ from factorfield.methods.chain.passes import Path, chi_squares
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.model.choices import HOLDS, LOST
 from factorfield.model.model import WindowModel
-from factorfield.model.windowed import is_forward
 from factorfield.posterior.windows import ChainPosterior
 
 Array = NDArray[np.float64]
@@ -73,7 +72,7 @@ def _contradictions(solver: WindowSolver, path: Path) -> Iterator[Advice]:
     held = {statement.name for statement in model.held_at_start}
     exempt = given | held | {s.name for s in model.problem.statements if s.noise is not None}
     # what holds by default is missed by the numerical error, which is told by itself
-    usual = HOLDS**2 if is_forward(model.problem, model.traits) else 1.0
+    usual = HOLDS**2 if model.holds else 1.0
     for name, (missed, count) in found.items():
         if name not in exempt and usual * missed > UNFOLLOWED**2 * count:
             yield unfollowed(name, float(np.sqrt(usual * missed / count)))
