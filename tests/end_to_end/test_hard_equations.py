@@ -44,7 +44,7 @@ def robertson(_: float, y: Any) -> list[float]:
 def test_stiff_and_chaotic_odes_are_followed(
     texts: Sequence[str], slope: Callable[..., Any], starts: dict[str, float], horizon: float
 ) -> None:
-    """Starts hold: the std estimates the numerical error, within 1e-6 of the largest field."""
+    """Starts hold: the std estimates the numerical error, within the tolerance of 1e-5 of the field."""
     initial = [ff.Initial(f"{name} = {value}") for name, value in starts.items()]
     solution = ff.solve(ff.Problem(list(texts), {"t": ff.Interval(0, horizon)}, {}, initial))
     times = np.linspace(0, horizon, 101)
@@ -53,7 +53,7 @@ def test_stiff_and_chaotic_odes_are_followed(
         shown = solution.predict(t=times, of=field)
         error = np.abs(np.ravel(shown["mean"]) - exact[index])
         assert np.max(error) < 1e-5 and np.all(error < 5.0 * np.ravel(shown["std"]))
-        assert np.max(shown["std"]) < 1e-6 * np.abs(exact).max()
+        assert np.max(shown["std"]) < 1e-5 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize(
