@@ -188,7 +188,8 @@ class Chain:
         axis = max(model.growing, key=lambda name: along[name])
         if along[axis] > INNER * self.tolerance and grown_modes(model, axis) is not None:
             return grown(model, axis)
-        return on_cells_instead(model, self.iterations)
+        # a kink that waves carry along never ends: cells would follow it at far greater cost, and not hold it either
+        return None if model.traits.separable else on_cells_instead(model, self.iterations)
 
     # -- searches
 
