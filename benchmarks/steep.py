@@ -202,8 +202,7 @@ def judged(pose: Callable[[], Posed]) -> str:
     relative = float(error.max() / np.abs(truth).max())
     right = relative <= RIGHT or (solution.status == "unresolved" and held >= HELD)
     estimate = solution.trace.get("numerical_error", np.nan)
-    cells = [relative, 100 * held, estimate]
-    numbers = " | ".join(f"{value:.2g}" for value in cells)
+    numbers = f"{relative:.2g} | {100 * held:.0f} | {estimate:.2g}"
     return f"{solution.settings['method']} | {numbers} | {solution.status} | {seconds:.1f} | {'yes' if right else 'NO'}"
 
 
