@@ -57,6 +57,8 @@ from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
 
 Array = NDArray[np.float64]
+MOST_SEARCHED = 1300  # weights of a window of a nonlinear equation that are worth a smaller numerical error
+CRUDE = 10.0  # tolerances: an error for which cells are worth trying
 INNER = 1e-2  # of the tolerance: the most that a window may leave to its last polynomials
 
 
@@ -186,10 +188,13 @@ class Chain:
         if solution.status != "unresolved" or not error > self.tolerance or not model.growing or model.cells:
             return None
         axis = max(model.growing, key=lambda name: along[name])
-        if along[axis] > INNER * self.tolerance and grown_modes(model, axis) is not None:
+        more = grown_modes(model, axis) if along[axis] > INNER * self.tolerance else None
+        searched = 0.0 if more is None or model.traits.linear else model.size * more[axis] / model.modes[axis]
+        if more is not None and searched < MOST_SEARCHED:
             return grown(model, axis)
         # a kink that waves carry along never ends: cells would follow it at far greater cost, and not hold it either
-        return None if model.traits.separable else on_cells_instead(model, self.iterations)
+        worth = error > CRUDE * self.tolerance and not model.traits.separable
+        return on_cells_instead(model, self.iterations) if worth else None
 
     # -- searches
 
