@@ -190,3 +190,7 @@ def test_the_walls_of_a_field_go_to_the_equation_that_differentiates_it_most() -
         [ff.Boundary("v = 0", at={"x": 0}), ff.Boundary("v = 0", at={"x": 1})],
     )  # fmt: skip
     assert [settled_field(system, s, "x") for s in system.statements[:2]] == [None, "v"]
+
+
+def test_waves_of_a_nonlinear_system_that_only_turn_are_not_taken_for_growing_ones() -> None:
+    assert window_model(ff.problems.get("schroedinger"), modes={"x": 36}).modes == {"x": 36}
