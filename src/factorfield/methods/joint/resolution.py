@@ -89,7 +89,9 @@ def missed(model: BlockModel, weights: Array, root: Array) -> tuple[float, float
         if np.mean(misfit**2) > (FELT / HOLDS) ** 2:
             line = linearise(group.relation, group.project(weights), None, group.parameters, group.points)
             spread = group.pull_back(line.slopes, len(weights)) @ root / group.sigma[:, None]
-            found.append(float(np.sqrt(np.mean(misfit**2) / np.mean(np.sum(spread**2, axis=1)))))
+            explained = float(np.mean(np.sum(spread**2, axis=1)))
+            if explained > 0.0:  # else modes differ by no more than the belief allows
+                found.append(float(np.sqrt(np.mean(misfit**2) / explained)))
             least = GROSS / HOLDS if group.statement.face is None else 0.0
             if np.mean(misfit**2) > least**2:
                 missing = float(np.sqrt(np.mean((misfit * group.sigma) ** 2)))
