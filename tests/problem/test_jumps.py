@@ -103,3 +103,9 @@ def test_a_wall_may_bend_but_not_jump(wall: str, jumps: bool) -> None:
 def test_what_is_meant_otherwise_is_told(equation: str, words: str) -> None:
     with pytest.raises(ff.ProblemError, match=words):
         ff.Problem(equation, {**LINE, "t": ff.Interval(0, 1)}, {"a": ff.Unknown(0.5, 0.1)})
+
+
+@pytest.mark.parametrize("limit", ["1/0", "sqrt(-1)", "log(0)"])
+def test_a_comparison_with_no_real_number_is_one_line(limit: str) -> None:
+    with pytest.raises(ff.ProblemError, match=r"expected .* real.*, received"):
+        ff.Problem(f"u_xx = where(x < {limit}, 1, 2)", {"x": ff.Interval(0, 1)}, {}, [])

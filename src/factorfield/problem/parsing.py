@@ -35,6 +35,7 @@ POINT = "point"  # a source of integral one: point(x - 0.3, 0.02) is a Gaussian 
 ARGUMENTS = {"min": (2,), "max": (2,), "where": (3,), POINT: (1, 2)}  # how many; one of the others
 FUNCTIONS = (*SMOOTH, *JUMPING, POINT)
 CONSTANTS = ("pi",)
+NOT_FINITE = "a finite real expression", "a division by zero or a complex number", "checking the constants"
 RESERVED = frozenset(FUNCTIONS + CONSTANTS)
 SHORTER = {"lambda": "lam"}  # words of Python's that people take for coefficients
 LONGEST_TEXT = 2000
@@ -292,12 +293,15 @@ def to_sympy(sides: list[ast.expr], symbols: Mapping[str, sympy.Symbol], paramet
     """Left minus right as a SymPy expression; every name must be in `symbols`."""
     import sympy
 
-    converted = [_convert(side, symbols, parameters) for side in sides]
+    try:
+        converted = [_convert(side, symbols, parameters) for side in sides]
+    except TypeError:  # SymPy compares no infinite or complex numbers, as in where(x < 1/0, 1, 2)
+        raise expected(*NOT_FINITE) from None
     expression = converted[0] - converted[1] if len(converted) == 2 else converted[0]
     _check_powers(expression)
     _check_levels(expression)
     if expression.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I):
-        raise expected("a finite real expression", "a division by zero or a complex number", "checking the constants")
+        raise expected(*NOT_FINITE)
     return expression
 
 
