@@ -269,7 +269,7 @@ def run_promise() -> None:
         for count in (1, 3, 10):
             own = {axis: found[axis].values[:count] for axis in problem.domain}
             after = solution.condition(ff.Observations(**own, u=np.zeros(count), sigma=0.1))
-            left = float(np.sqrt(target_of(after.posterior, "u", None).variance(after.posterior)))
+            left = float(np.sqrt(target_of(after.posterior, "u", None).line(after.posterior)[1]))
             gaps.append(abs(left / float(found["std"][count - 1]) - 1.0))
         promised, now = float(found["std"][-1]), float(found["std_now"])
         print(f"| {title} | {now:.4f} | {promised:.6f} | {left:.6f} | {max(gaps):.1e} |")
