@@ -137,6 +137,8 @@ CASES = [
         "several methods to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT + '[method]\nname = "joint"\n'
     ),
     line("a problem file for further measurements", "next", "heat.toml", heat__toml=HEAT),
+    line("a target of further measurements without a place", "next", "run.nc", "--within", "x"),
+    line("further measurements on a grid and from a file", "next", "run.nc", "--grid", "x=0:1:5", "--at", "places.csv"),
     line("a misspelt method to compare", "compare", "heat", "--methods", "joint,lapalce"),
     line("text for a whole number", "calibrate", "--draws", "many"),
     line("an unknown row of the registry", "calibrate", "ring-strat"),
