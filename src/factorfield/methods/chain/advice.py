@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from factorfield.methods.chain.modes import last_modes
 from factorfield.methods.chain.passes import Path, chi_squares
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.model.choices import HOLDS, LOST
-from factorfield.model.model import WindowModel
 from factorfield.posterior.windows import ChainPosterior
 
 Array = NDArray[np.float64]
@@ -41,12 +40,13 @@ def advice_about(solver: WindowSolver, path: Path, posterior: ChainPosterior) ->
             break
     if model.problem.unknowns:
         yield from unconstrained(model.problem, posterior.seen(last))
-    yield from _unresolved(model, len(path.links), lambda index: solver.in_order(path.mean(index)))
+    yield from _unresolved(solver, path)
     yield from _contradictions(solver, path)
 
 
-def _unresolved(model: WindowModel, windows: int, mean: Callable[[int], Array]) -> Iterator[Advice]:
+def _unresolved(solver: WindowSolver, path: Path) -> Iterator[Advice]:
     """Modes that are too few for what the field became: a shock, a thin layer."""
+    model = solver.model
     if model.local:
         return
     by_formula = model.traits.starts_by_formula
@@ -54,10 +54,10 @@ def _unresolved(model: WindowModel, windows: int, mean: Callable[[int], Array]) 
         return  # noise of labels reaches the last modes too, and what labels leave out the std knows
     if any(advice.kind == "corner" for advice in model.advice):
         return  # a jump at the start, of which the user is told
-    at_start = last_modes(model, mean(0))
+    at_start = last_modes(model, solver.in_order(path.mean(0)))
     worst: dict[str, float] = {}
-    for index in np.unique(np.linspace(0, windows - 1, 50).astype(int)):
-        for axis, share in last_modes(model, mean(int(index))).items():
+    for index in map(int, np.unique(np.linspace(0, len(path.links) - 1, 50).astype(int))):
+        for axis, share in last_modes(model, solver.in_order(path.mean(index)), path.starts[index]).items():
             worst[axis] = max(worst.get(axis, 0.0), share)
     for axis, share in worst.items():
         if share > LOST + (0.0 if by_formula else 3.0 * at_start[axis]):
