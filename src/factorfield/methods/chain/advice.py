@@ -29,19 +29,13 @@ FREE = 0.5  # of the prior's standard deviation: a direction that is left with i
 
 def advice_about(solver: WindowSolver, path: Path, posterior: ChainPosterior) -> Iterator[Advice]:
     model, last = solver.model, len(path.links) - 1
-    open_states, prior = model.open_states, model.prior.std[solver.state]
-    # a spectrum that the data tell is no lack of data
-    for window, place in ((0, "start"), (last, "end")) if model.spectrum is None else ():
-        spread = path.smoothed(window).std[: len(prior)]
-        free = int(np.sum((spread / prior)[open_states] > FREE))
-        if free:
-            count = f"about {free} of {len(open_states)}"
-            yield free_directions(model.problem, f"{count} details of the field at its {place} are")
-            break
+    free = _free(solver, path) if model.spectrum is None else None  # a spectrum that the data tell is no lack of data
+    if free is not None:
+        yield free
     if model.problem.unknowns:
         yield from unconstrained(model.problem, posterior.seen(last))
     yield from _unresolved(solver, path)
-    yield from _contradictions(solver, path)
+    yield from _contradictions(solver, path, posterior, free is not None)
 
 
 def _unresolved(solver: WindowSolver, path: Path) -> Iterator[Advice]:
@@ -64,15 +58,30 @@ def _unresolved(solver: WindowSolver, path: Path) -> Iterator[Advice]:
             yield details_lost(axis, model.modes[axis], share)
 
 
-def _contradictions(solver: WindowSolver, path: Path) -> Iterator[Advice]:
-    """Chi-square of each condition at the posterior mean: against chance where its sigma was given, else by far."""
+def _free(solver: WindowSolver, path: Path) -> Advice | None:
+    """Details of the field that nothing tells, at its start or its end."""
+    open_states, prior = solver.model.open_states, solver.model.prior.std[solver.state]
+    for window, place in ((0, "start"), (len(path.links) - 1, "end")):
+        spread = path.smoothed(window).std[: len(prior)]
+        free = int(np.sum((spread / prior)[open_states] > FREE))
+        if free:
+            count = f"about {free} of {len(open_states)}"
+            return free_directions(solver.model.problem, f"{count} details of the field at its {place} are")
+    return None
+
+
+def _contradictions(
+    solver: WindowSolver, path: Path, posterior: ChainPosterior, is_open: bool
+) -> Iterator[Advice]:
+    """Chi-square of each condition at the posterior mean: against chance where its sigma was given, else by far. A
+    field that is open may be so large that equations and walls are missed in rounding: not a word about these."""
     model, given = solver.model, solver.model.given
     found = chi_squares(solver, path) | error_misfits(model, solver.in_order(path.mean(0)))
-    yield from contradictions({name: entry for name, entry in found.items() if name in given})
+    yield from contradictions({name: entry for name, entry in found.items() if name in given}, posterior)
     held = {statement.name for statement in model.held_at_start}
     exempt = given | held | {s.name for s in model.problem.statements if s.noise is not None}
     # what holds by default is missed by the numerical error, which is told by itself
     usual = HOLDS**2 if model.holds else 1.0
-    for name, (missed, count) in found.items():
+    for name, (missed, count) in found.items() if not is_open else ():
         if name not in exempt and usual * missed > UNFOLLOWED**2 * count:
             yield unfollowed(name, float(np.sqrt(usual * missed / count)))
