@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -73,6 +73,7 @@ class Search:
     moves: Sequence[float] = ()  # of the smoothed path, in its standard deviations
     centres: tuple[Array, ...] = ()  # where smoothing began, if not at the filtered path
     searched: Searched | None = None  # what was found on the marginal likelihood, at whose mean the path is
+    near: Mapping[str, float] = field(default_factory=dict)  # latent values of that
 
     @property
     def model(self) -> WindowModel:
@@ -174,16 +175,17 @@ class Chain:
         better = self._richer(windows, solution)
         if better is not None:
             return better
-        other = self._elsewhere(model, windows, solution)
+        other = self._elsewhere(windows, solution)
         if other is not None:
             return other
+        near: Mapping[str, float] = solution.trace.get("searched", {})
         is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
         sigmas = next_sigmas(windows, of_windows(windows, posterior)) if is_open else None
         if not (solution.unresolved or sigmas):
             return None
         if isinstance(posterior.starts, StoredBeliefs):
             posterior.starts.close()  # the next attempt writes the same file
-        return grown(windows, solution.unresolved) if solution.unresolved else windows.with_sigmas(sigmas or ())
+        return grown(windows, solution.unresolved, near) if solution.unresolved else windows.with_sigmas(sigmas or ())
 
     def _richer(self, model: WindowModel, solution: Solution) -> WindowModel | None:
         """More modes along the axis that the numerical error asks them for."""
@@ -195,14 +197,14 @@ class Chain:
         more = grown_modes(model, axis) if along[axis] > INNER * self.tolerance else None
         searched = 0.0 if more is None or model.traits.linear else model.size * more[axis] / model.modes[axis]
         if more is not None and searched < MOST_SEARCHED:
-            return grown(model, axis)
+            return grown(model, axis, solution.trace.get("searched", {}))
         # a kink that waves carry along never ends: cells would follow it at far greater cost, and not hold it either
         worth = error > CRUDE * self.tolerance and not model.traits.separable
         return on_cells_instead(model, self.iterations) if worth else None
 
-    def _elsewhere(self, model: Model, found: WindowModel, solution: Solution) -> WindowModel | None:
+    def _elsewhere(self, found: WindowModel, solution: Solution) -> WindowModel | None:
         """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
-        if solution.unresolved or model.start or not found.held or not is_missed(solution):
+        if solution.unresolved or not found.held or not is_missed(solution):
             return None
         with threads.suited_to(found.size):
             evidence, near = windows_of(found, self.iterations).evidence, solution.trace["searched"]
@@ -272,7 +274,7 @@ class Chain:
                 break
             model = replace(model, edges=tuple(final.edges), start=latents(model.coordinates, found.mean))
             begin = position(model.coordinates, model.start)
-        search = self._smoothed(solver, final, progress)
+        search = replace(self._smoothed(solver, final, progress), near=latents(model.coordinates, found.mean))
         if search.path.unresolved is not None:
             return search
         if not found.settled:
@@ -374,15 +376,14 @@ class Chain:
             trace["numerical_error"], trace["numerical_error_along"] = error.relative, dict(error.axes)
             trace["left_open"] = error.left_open
 
-        near: dict[str, float] = {}
+        if search.near:
+            trace["searched"] = search.near
         if search.searched is not None:
-            marginal = search.searched.marginal
-            near = latents(model.coordinates, marginal.mean)
-            trace["evaluations"], trace["searched"] = marginal.evaluations, near
+            trace["evaluations"] = search.searched.marginal.evaluations
         told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
             posterior, self._judged(search.status, model, error), trace, {"solve": seconds}, settings, model=model,
-            resume=lambda problem: self.resume(model, problem, near, path),
+            resume=lambda problem: self.resume(model, problem, search.near, path),
             advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip
 
