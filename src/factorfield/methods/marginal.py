@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.errors import FAILED
+from factorfield.errors import FAILED, ProblemError, expected
 from factorfield.messages.gaussian import LOG_TWO_PI
 from factorfield.model.searched import Coordinate, latents, position
 
@@ -78,7 +78,19 @@ def integrated(density: Density, start: Array, numbers: int, candidates: Sequenc
     """Search from the most probable of `start` and `candidates`, then integrate; the first `numbers` coordinates are
     unknown numbers. `density` is the log evidence; the prior is added here."""
     counted = _Counted(density)
-    best = max([start, *candidates], key=counted)
+    try:
+        return _integrated(counted, max([start, *candidates], key=counted), numbers)
+    except ProblemError:
+        raise
+    except FAILED as problem:  # differences of numbers that rounding made
+        raise expected(
+            "measurements whose probability changes smoothly with the unknown coefficients", f"none ({problem})",
+            "checking signs: a field that grows without bound does this, such as heat that a wall u_x = +h*(u - 18) at "
+            "an upper end brings in; else narrower priors",
+        ) from None  # fmt: skip
+
+
+def _integrated(counted: _Counted, best: Array, numbers: int) -> Marginal:
     for _ in range(MOST_CLIMBS):
         mode, curvature, settled = _climb(counted, best)
         covariance: Array = np.asarray(np.linalg.inv(curvature), float)

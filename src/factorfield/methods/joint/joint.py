@@ -480,4 +480,4 @@ def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Ad
             found[group.name] = total, group.count
         elif total > UNFOLLOWED**2 * group.count:
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))
-    yield from contradictions(found)
+    yield from contradictions(found, posterior)
