@@ -268,7 +268,9 @@ CASES = [
     file("two columns of one name", DATA, data__csv="x,t,u,u\n0.1,0.5,0.5,0.4\n"),
     change("a sensor outside", "x = 0.6", "x = 60", WIDE, data__csv=WIDE_LOG),
     change("a sensor without a place", "T2 = { x = 0.6 }", "T2 = {}", WIDE, data__csv=WIDE_LOG),
-    change("columns without places", "{ T1 = { x = 0.1 }, T2 = { x = 0.6 } }", '["T1", "T2"]', WIDE, data__csv=WIDE_LOG),
+    change(
+        "columns without places", "{ T1 = { x = 0.1 }, T2 = { x = 0.6 } }", '["T1", "T2"]', WIDE, data__csv=WIDE_LOG
+    ),
     change("timestamps without a unit", ' unit = "h",', "", LOGGER, data__csv=LOG),
     file("days as Excel counts them", LOGGER, data__csv="time,x,u\n45413.04167,0.1,0.5\n45413.08333,0.6,-0.5\n"),
     change("a sensor that is not in the file", "T2 =", "T3 =", WIDE, data__csv=WIDE_LOG),

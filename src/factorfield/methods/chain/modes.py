@@ -48,10 +48,8 @@ def unresolved_axis(
     """An axis that needs more modes, and may have them. What modes carry within the belief about the window's start is
     no sign of that: nobody knows it.
 
-    Labels are given the modes they show, so only what the equation has added since the start counts against those. Nor
-    do more modes hold a start that jumps at a wall, of which the user is told.
+    Labels are given the modes they show, so only what the equation has added since the start counts against those.
     """
-    is_told = not model.traits.starts_by_formula or any(advice.kind == "corner" for advice in model.advice)
     for axis in model.growing:
         more = grown_modes(model, axis)
         if more is None:
@@ -59,7 +57,7 @@ def unresolved_axis(
         share = last_modes(model, weights, start)[axis]
         dear = more[axis] < GROWTH * model.modes[axis]  # as many as a window can hold
         allowed = LOST if dear else RESOLVED
-        if is_told:
+        if not model.traits.starts_by_formula:
             allowed += 2.0 * at_start.setdefault(axis, share)
         if share > allowed:
             return axis
