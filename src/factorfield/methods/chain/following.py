@@ -108,7 +108,7 @@ def followed(model: WindowModel, iterations: int, progress: Progress | None) -> 
     (first,) = model.local.values()
     count, failed = first.cells, None
     while True:
-        is_last = model.asked.cells or count == MOST_CELLS
+        is_last = model.asked.cells or count == MOST_CELLS[1]
         try:
             own = on_cells(model, _cells_of_start(model, count, iterations))
             course = Follower(own, iterations).course(progress)
@@ -118,13 +118,13 @@ def followed(model: WindowModel, iterations: int, progress: Progress | None) -> 
             if is_last or failed is not None:  # twice: more cells do not help either
                 raise (failed or problem) from None
             failed = problem
-        count = min(int(np.ceil(GROWTH * count)), MOST_CELLS)
+        count = min(int(np.ceil(GROWTH * count)), MOST_CELLS[1])
 
 
 def _cells_of_start(model: WindowModel, count: int, iterations: int) -> GradedSpline:
     """As many as the field asks for at the start, read on far more."""
     (axis,), horizon = model.local, model.problem.domain[TIME]
-    fine = uniform(model.problem.domain[axis], min(FINE * count, MOST_CELLS))
+    fine = uniform(model.problem.domain[axis], min(FINE * count, MOST_CELLS[1]))
     solver = WindowSolver(on_cells(model, fine), iterations)
     weights = np.zeros(solver.model.size)
     weights[solver.state] = solver.state_at_start(horizon.lower, horizon.upper)
