@@ -68,6 +68,15 @@ class GradedSpline:
         points = (edges[:-1] + half)[:, None] + half[:, None] * nodes
         return points.ravel(), (half[:, None] * shares).ravel()
 
+    @cached_property
+    def places(self) -> Array:
+        """One for every spline, where it is large: the breaks of a ring, else the means of its inner knots."""
+        if self.periodic:
+            return np.array(self.breaks[:-1])
+        sums = np.cumsum(np.append(0.0, self.knots))
+        found = (sums[self.degree + 1 : self.degree + 1 + self.size] - sums[1 : 1 + self.size]) / self.degree
+        return np.clip(found, self.breaks[0], self.breaks[-1])
+
     def spec(self) -> dict[str, Any]:
         return {
             "family": "graded spline", "breaks": list(self.breaks), "degree": self.degree, "periodic": self.periodic,

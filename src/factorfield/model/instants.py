@@ -141,6 +141,11 @@ class Instants:
         return sparse.bmat(rows, format="csr") if self.is_sparse else np.block(rows)
 
     @cached_property
+    def noisy(self) -> NDArray[np.bool_]:
+        """Which rows are those of equations."""
+        return np.concatenate([np.full(group.through.shape[0], group.root is not None) for group in self.groups])
+
+    @cached_property
     def noise(self) -> Matrix:
         """A root of the covariance of all rows' noise: (rows, rows of equations)."""
         blocks = [sparse.csr_matrix((group.through.shape[0], 0)) if group.root is None else group.root for group in self.groups]

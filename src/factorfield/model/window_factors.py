@@ -88,7 +88,8 @@ class WindowFactors:
 
     def standing(self, lower: float, upper: float) -> list[FactorGroup]:
         """Factors that every window has: equations and walls. Without explicit time they depend on its length only."""
-        numbers = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
+        standing = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
+        numbers = [] if self.model.in_plane else standing  # there they are never formed as rows (instants.py)
         if not self.model.traits.autonomous:
             return [self._gridded(number, lower, upper, self._here(lower)) for number in numbers]
         key = self.key(lower, upper)
@@ -141,6 +142,9 @@ class WindowFactors:
         problem, space, constants = here.problem, here.space, here.constants
         statement, sigma = problem.statements[number], here.sigmas[number].value
         axes = {TIME: instants, **space.points}
+        if here.in_plane:  # as many as splines, for a start of many cells
+            axes |= {axis: cells.places for axis, cells in here.local.items()}
+            sigma = float(np.min(sigma))
         axes |= {name: np.array([at]) for name, at in (statement.face or {}).items()}
         where = problem.domain.tensor(axes)
         if statement.name in space.projections:

@@ -61,6 +61,11 @@ class Path:
         """Are the beliefs in a file, to save memory?"""
         return isinstance(self.starts, StoredBeliefs)
 
+    @property
+    def is_told(self) -> bool:
+        """Is nothing uncertain?"""
+        return not self.is_stored and all(start.root.shape[1] == 0 for start in self.starts)
+
     def append(self, window: Window, upper: float) -> None:
         self.edges.append(upper)
         self.starts.append(window.start)
@@ -228,6 +233,9 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
     """
     if path.is_stored:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
         path.futures = [Message.nothing(len(solver.state))] * len(path.links)
+    elif path.is_told:
+        path.futures = [Message.nothing(len(solver.state))] * len(path.links)
+        return Status("converged", "every window settled"), []
     else:
         path.futures = backward_messages(path.links)
     traits = solver.model.traits

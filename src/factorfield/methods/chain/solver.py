@@ -173,6 +173,10 @@ class WindowSolver:
             raise ProblemError(f"expected a window in which the equation is met, received none at t = {lower:g}")
         return weights
 
+    def end(self, weights: Array, lower: float, upper: float) -> Array:
+        """The state at the end of a window of given weights."""
+        return np.asarray(self.factors.end_map(lower, upper) @ weights, float)
+
     # -- Gauss-Newton
 
     def _newton(self, arrival: Belief, groups: list[FactorGroup], lower: float, upper: float) -> Window:

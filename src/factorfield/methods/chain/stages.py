@@ -8,9 +8,11 @@ with these slopes are a fraction of an elimination; the window's linear map is c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,7 @@ from factorfield.model.model import WindowModel
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
+Systems = tuple[float, Callable[[Array], Array]]  # of windows of a length, factorised
 SETTLED = 1e-11  # of the field: what a last Newton step may leave
 NEARLY = 1e-8  # of the field: a search that goes no further has settled here too
 SLOW = 0.3  # of a step's size that the next one may have: with more, slopes are taken anew
@@ -65,7 +68,8 @@ class Stages:
     def __init__(self, model: WindowModel, equations: Instants) -> None:
         self.model, self.equations, self.rule = model, equations, rule_of(model.degree)
         self.factorisations = self.iterations = 0
-        self._systems: tuple[float, Callable[[Array], Array]] | None = None
+        self._kept: Systems | None = None
+        self._latest: Systems | None = None
         blocks = [model.representation.latents[name].block for name in model.problem.fields]
         self._blocks = blocks
         self._end = Departure(model.degree, 0.0, 1.0)([1.0])[0, 1:]
@@ -98,31 +102,29 @@ class Stages:
     def forward(self, state: Array, lower: float, upper: float) -> Array:
         """The weights of a window that begins at a state."""
         length = upper - lower
-        departures, size = np.zeros((self.model.degree, len(state))), np.inf
-        fresh, scale = 0, self.model.scale
+        departures, size, scale = np.zeros((self.model.degree, len(state))), np.inf, self.model.scale
+        systems, fresh = self._kept, 0
+        if systems is not None and not math.isclose(systems[0], length):
+            systems = None
         for _ in range(MOST_STEPS):
-            if self._systems is None or self._systems[0] != length:
-                self._factorise(state, departures, lower, length)
-                fresh, size = fresh + 1, np.inf
-            assert self._systems is not None
-            step = self._systems[1](-self.residual(state, departures, lower, length))
+            if systems is None:
+                systems, fresh, size = self._factorised(state, departures, lower, length), fresh + 1, np.inf
+            step = systems[1](-self.residual(state, departures, lower, length))
             self.iterations += 1
             before, size = size, float(np.max(np.abs(step)))
-            if not np.isfinite(size) or (size > 2.0 * before and fresh >= MOST_SLOPES):
-                break
-            if size > SLOW * before:
-                if before < NEARLY * scale:
-                    return self.weights(state, departures)
-                self._systems = None
-                if fresh >= MOST_SLOPES:
-                    break
-                if size > before:
-                    continue
-            departures = departures + step
-            if size < SETTLED * scale:
+            settled = size < SETTLED * scale or (size > SLOW * before and before < NEARLY * scale)
+            if settled:
+                self._latest = systems
                 return self.weights(state, departures)
-        self._systems = None
+            if not np.isfinite(size) or (size > SLOW * before and fresh == MOST_SLOPES):
+                break
+            departures = departures if size > before else departures + step
+            systems = None if size > SLOW * before else systems
         raise ProblemError(f"expected a window in which the equation is met, received none at t = {lower:g}")
+
+    def keep(self) -> None:
+        """Let the next window begin with the systems of the last one: what was tried in vain leaves no trace."""
+        self._kept = self._latest
 
     def residual(self, state: Array, departures: Array, lower: float, length: float) -> Array:
         """Of all rows at the instants, (instants, rows)."""
@@ -131,12 +133,12 @@ class Stages:
             found.append(self.equations.residual(state + own, rate, lower + share * length))
         return np.array(found)
 
-    def _factorise(self, state: Array, departures: Array, lower: float, length: float) -> None:
+    def _factorised(self, state: Array, departures: Array, lower: float, length: float) -> Systems:
         """The systems of the instants with slopes at the middle of what is known of the window."""
         values, rates = self.equations.slopes(*self._middle(state, departures, length), lower + 0.5 * length)
         self.factorisations += 1
         solvers = [_solver(rate / length * rates + values) for rate in self._distinct]
-        self._systems = length, lambda right: self._taken_apart(solvers, right)
+        return length, lambda right: self._taken_apart(solvers, right)
 
     def _middle(self, state: Array, departures: Array, length: float) -> tuple[Array, Array]:
         return state + self.rule.weights @ departures, self.rule.weights @ self.rule.rates @ departures / length
@@ -186,12 +188,24 @@ class Stages:
         offset = powers + inner[:, :, 0] - follows @ state
         identity = np.eye(width)
         return Segment(
-            self._inner(follows), self._inner(offset[:, :, None])[:, 0], InteriorNoise(inner[:, :, 0].size, ()),
-            self._inner(noisy), Message.nothing(width), identity + np.tensordot(self._end, follows, 1),
+            self.inner(follows), self.inner(offset[:, :, None])[:, 0], InteriorNoise(inner[:, :, 0].size, ()),
+            self.inner(noisy), Message.nothing(width), identity + np.tensordot(self._end, follows, 1),
             self._end @ offset, np.tensordot(self._end, noisy, 1),
         )  # fmt: skip
 
-    def _inner(self, table: Array) -> Array:
+    def merit(self, weights: Array, lower: float, upper: float) -> float:
+        """Half of what equations are missed by, squared, in units of their noise."""
+        state, powers = self.table(weights)
+        missed = self.residual(state, self.rule.values @ powers, lower, upper - lower)
+        mean = self.rule.weights @ missed / np.sqrt(np.sum(self.rule.weights**2))
+        noise = self._noise_factor.solve(mean[self.equations.noisy])
+        return 0.5 * float(noise @ noise)
+
+    @cached_property
+    def _noise_factor(self) -> Any:
+        return sparse_linalg.splu(sparse.csc_matrix(self.equations.noise[self.equations.noisy]))
+
+    def inner(self, table: Array) -> Array:
         """(polynomials, coefficients, columns) in the order of a window's inner weights."""
         parts = np.split(table, self._cuts, axis=1)
         return np.concatenate([np.ascontiguousarray(own).reshape(-1, table.shape[2]) for own in parts])
