@@ -51,6 +51,7 @@ def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: in
 def _walked(model: WindowModel, state: Array, iterations: int) -> list[Array]:
     """The weights of every window of the mean path from a state."""
     solver, edges, found = solver_of(model, iterations), model.edges or (), []
+    state = solver.at_walls(state, edges[0])
     for lower, upper in pairwise(edges):
         found.append(solver.forward(state, lower, upper))
         state = solver.end(found[-1], lower, upper)

@@ -90,6 +90,9 @@ class PlaneSolver(WindowSolver):
         self.stages.keep()
         return found
 
+    def at_walls(self, state: Array, time: float) -> Array:
+        return self.stages.at_walls(state, time)
+
     def end(self, weights: Array, lower: float, upper: float) -> Array:
         return self.stages.end(weights)
 
@@ -190,6 +193,7 @@ class Walk:
     def windows(self, state: Array) -> Iterator[tuple[float, Array]]:
         """(end of a window, its weights), from a state."""
         model, stages = self.stages.model, self.stages
+        state = stages.at_walls(state, model.problem.domain[TIME].lower)
         if model.edges is not None:
             for lower, upper in pairwise(model.edges):
                 weights = stages.forward(state, lower, upper)

@@ -173,6 +173,10 @@ class WindowSolver:
             raise ProblemError(f"expected a window in which the equation is met, received none at t = {lower:g}")
         return weights
 
+    def at_walls(self, state: Array, time: float) -> Array:
+        """A state at the start as walls allow it; here labels and walls have told it together."""
+        return state
+
     def end(self, weights: Array, lower: float, upper: float) -> Array:
         """The state at the end of a window of given weights."""
         return np.asarray(self.factors.end_map(lower, upper) @ weights, float)

@@ -99,6 +99,17 @@ class Stages:
 
     # -- the mean path
 
+    def at_walls(self, state: Array, time: float) -> Array:
+        """The nearest state that walls allow: a field that begins beside them would jump there."""
+        walls = ~self.equations.noisy
+        if not np.any(walls):
+            return state
+        at_rest = np.zeros(len(state))
+        missed = self.equations.residual(state, at_rest, time)[walls]
+        rows = _dense(self.equations.slopes(state, at_rest, time)[0][walls])
+        size = np.linalg.norm(rows, axis=1)
+        return np.asarray(state - linalg.lstsq(rows / size[:, None], missed / size)[0], float)
+
     def forward(self, state: Array, lower: float, upper: float) -> Array:
         """The weights of a window that begins at a state."""
         length = upper - lower
