@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -421,10 +421,10 @@ class ChainPosterior(Posterior):
             stored[f"chain_{name}"] = np.stack([getattr(link, attribute) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
             parts = link.interior.parts
-            stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
-            stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
-            stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
-            stored[f"chain_inside_directions_{i}"] = np.concatenate([part.directions.ravel() for part in parts])
+            stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float).reshape(-1, 2)
+            stored[f"chain_inside_where_{i}"] = _joined([part.where for part in parts])
+            stored[f"chain_inside_{i}"] = _joined([part.root.ravel() for part in parts])
+            stored[f"chain_inside_directions_{i}"] = _joined([part.directions.ravel() for part in parts])
         if self.cells:
             stored["chain_breaks"] = np.array([cells.breaks for cells in self.cells])
         for name, tail in self.tails.items():
@@ -517,6 +517,11 @@ def rowwise(factors: Sequence[Array], count: int) -> Array:
     return result
 
 
+def _joined(parts: Sequence[NDArray[Any]]) -> Array:
+    """One after the other; of none, nothing."""
+    return np.concatenate([np.zeros(0), *parts])
+
+
 def _packed(message: Message) -> tuple[Array, Array]:
     """Rows and targets of one shape for all messages; those that are not there have no target."""
     width, count = message.rows.shape[1], len(message.rows)
@@ -532,6 +537,8 @@ def _unpacked(rows: Array, target: Array) -> Message:
 
 def _interior_blocks(stored: Mapping[str, Array], i: int) -> tuple[NoiseBlock, ...]:
     sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
+    if not len(sizes):
+        return ()
     if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
         sizes = np.column_stack([sizes, np.zeros_like(sizes)])
     rows, columns = sizes.T

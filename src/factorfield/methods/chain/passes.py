@@ -271,7 +271,7 @@ def newton_step(solver: WindowSolver, path: Path, first: bool) -> float:
     moved, wanted, count = 0.0, [], len(solver.state)
     for index in range(len(path.links)):
         known = path.smoothed(index)
-        spread = np.sqrt(np.sum(known.root[:count] ** 2, axis=1)) + 1e-12 * solver.model.scale
+        spread = np.sqrt(np.sum(known.root[:count] ** 2, axis=1)) + solver.unnoticed * solver.model.scale
         change = np.abs(known.mean[:count] - path.centres[index][solver.state]) / spread
         moved = max(moved, float(change.max()))
         wanted.append(solver.in_order(known.mean))

@@ -36,6 +36,8 @@ MOST_WINDOWS = 2000
 class PlaneSolver(WindowSolver):
     """Solves windows over cells of a plane."""
 
+    unnoticed = 1e-9  # walls hold without any noise: beside them rounding alone moves a path
+
     def __init__(self, model: WindowModel, most_iterations: int) -> None:
         super().__init__(model, most_iterations)
         equations = instants_of(model)

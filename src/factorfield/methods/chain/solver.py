@@ -49,6 +49,7 @@ class Window:
 class WindowSolver:
     """Solves windows of one model, each given the belief that arrives at its start."""
 
+    unnoticed = 1e-12  # of the field: the least that a path is said to move by
     def __init__(self, model: WindowModel, most_iterations: int) -> None:
         self.model, self.most_iterations = model, most_iterations
         self.factors = WindowFactors(model)

@@ -34,7 +34,7 @@ SETTLED = 1e-11  # of the field: what a last Newton step may leave
 NEARLY = 1e-8  # of the field: a search that goes no further has settled here too
 SLOW = 0.3  # of a step's size that the next one may have: with more, slopes are taken anew
 MOST_STEPS, MOST_SLOPES = 40, 5
-LINEAR = 1e-6  # of the map from start to end: what its last correction may be
+LINEAR = 1e-4  # of the map from start to end: what its last correction may be
 
 
 @dataclass(frozen=True, eq=False)
