@@ -43,6 +43,7 @@ class Reading:
     is_rate: bool
     features: Matrix  # (points, coefficients)
     coefficient: Any
+    orders: Orders
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +107,14 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Instants:
-    """All equations and walls of a model; `size` coefficients of all fields, and as many rows."""
+    """All equations and walls of a model; `size` coefficients of all fields, and as many rows.
+
+    In a region walls are added to the rows of its equation, and `beyond` is what splines outside are told."""
 
     groups: tuple[Seen, ...]
     sizes: tuple[int, ...]  # coefficients of each field
+    beyond: Matrix | None = None
+    inside: Matrix | None = None  # from coefficients to values at places of the region
 
     @property
     def size(self) -> int:
@@ -124,13 +129,17 @@ class Instants:
 
     def residual(self, values: Array, rates: Array, time: float) -> Array:
         both = self.split(values), self.split(rates)
-        return np.concatenate([group.residual(*both, time) for group in self.groups])
+        found = [group.residual(*both, time) for group in self.groups]
+        return np.concatenate(found) if self.beyond is None else sum(found, self.beyond @ values)
 
     def slopes(self, values: Array, rates: Array, time: float) -> tuple[Matrix, Matrix]:
         """Of the rows by the fields, and by their rates."""
         both = self.split(values), self.split(rates)
         parts = [(group.through.shape[0], group.slopes(*both, time)) for group in self.groups]
-        return self._stacked(parts, False), self._stacked(parts, True)
+        if self.beyond is None:
+            return self._stacked(parts, False), self._stacked(parts, True)
+        found = [self._stacked([part], is_rate) for part in parts for is_rate in (False, True)]
+        return sum(found[2::2], found[0]) + self.beyond, sum(found[3::2], found[1])
 
     def _stacked(self, parts: Sequence[tuple[int, Mapping[tuple[int, bool], Matrix]]], is_rate: bool) -> Matrix:
         nothing = sparse.csr_matrix if self.is_sparse else np.zeros
@@ -143,11 +152,15 @@ class Instants:
     @cached_property
     def noisy(self) -> NDArray[np.bool_]:
         """Which rows are those of equations."""
+        if self.beyond is not None:
+            return np.ones(self.size, bool)
         return np.concatenate([np.full(group.through.shape[0], group.root is not None) for group in self.groups])
 
     @cached_property
     def noise(self) -> Matrix:
         """A root of the covariance of all rows' noise: (rows, rows of equations)."""
+        if self.beyond is not None:
+            return next(group.root for group in self.groups if group.root is not None)
         blocks = [sparse.csr_matrix((group.through.shape[0], 0)) if group.root is None else group.root for group in self.groups]
         return sparse.csr_matrix(sparse.block_diag(blocks, format="csr"))
 
@@ -157,7 +170,7 @@ def instants_of(model: WindowModel) -> Instants | None:
     said than the fields have coefficients."""
     problem = model.problem
     standing = [(s, sigma.value) for s, sigma in zip(problem.statements, model.sigmas, strict=True) if is_standing(s)]
-    if not _may_be_square(model, [statement for statement, _ in standing]):
+    if not may_be_square(model, [statement for statement, _ in standing]):
         return None
     grid = _Grid(model)
     groups = [grid.seen(statement, float(np.max(sigma))) for statement, sigma in standing]
@@ -167,7 +180,7 @@ def instants_of(model: WindowModel) -> Instants | None:
     return found if len(found.groups) == len(standing) and rows == found.size else None
 
 
-def _may_be_square(model: WindowModel, standing: Sequence[Statement]) -> bool:
+def may_be_square(model: WindowModel, standing: Sequence[Statement]) -> bool:
     problem, representation = model.problem, model.representation
     fields = [representation.forms[name] for name in problem.fields]
     plain = all(form.activation.name == "identity" and len(form.latents) == 1 for form in fields)
@@ -227,7 +240,7 @@ class _Grid:
                 found.append(
                     Reading(
                         number, self.problem.fields.index(functional.latent), dict(orders).get(TIME, 0) == 1,
-                        self._features(orders, grid), coefficient,
+                        self._features(orders, grid), coefficient, orders,
                     )
                 )  # fmt: skip
         return tuple(found)
@@ -282,7 +295,7 @@ def _kron(factors: Sequence[Array]) -> Matrix:
     return found
 
 
-def start_of(model: WindowModel) -> Array | None:
+def start_on_grid(model: WindowModel) -> Array | None:
     """The state at the start by formulas of all fields, nearest in the mean square and exact at the ends of axes; None
     where there are none."""
     problem, grid = model.problem, _Grid(model)
@@ -291,10 +304,10 @@ def start_of(model: WindowModel) -> Array | None:
     places = {axis: each.ravel() for axis, each in zip(grid.families, mesh, strict=True)}
     states: dict[str, Array] = {}
     for statement in problem.statements:
-        name = _formula_of(problem, statement)
+        name = formula_of(problem, statement)
         if name is None:
             continue
-        value, slope = _at_start(model, statement, places)
+        value, slope = said_at_start(model, statement, places)
         table = (-value / slope).reshape([len(points) for points, _ in ways])
         for axis, (_, way) in enumerate(ways):
             table = np.moveaxis(np.tensordot(way, table, axes=(1, axis)), 0, axis)
@@ -304,14 +317,14 @@ def start_of(model: WindowModel) -> Array | None:
     return np.concatenate([states[name] for name in problem.fields])
 
 
-def _formula_of(problem: Problem, statement: Statement) -> str | None:
+def formula_of(problem: Problem, statement: Statement) -> str | None:
     """The field that a statement gives at the start, at every place."""
     start, jets = problem.domain[TIME].lower, list(statement.relation.jets.values())
     one = len(jets) == 1 and not jets[0].orders and statement.relation.is_linear and not statement.stencil
     return jets[0].field if one and statement.face == {TIME: start} else None
 
 
-def _at_start(model: WindowModel, statement: Statement, places: Mapping[str, Array]) -> tuple[Array, Array]:
+def said_at_start(model: WindowModel, statement: Statement, places: Mapping[str, Array]) -> tuple[Array, Array]:
     """What a statement says of a field that is zero, and how that moves with the field."""
     start = model.problem.domain[TIME].lower
     relation, count = model.representation.read(statement.relation), len(next(iter(places.values())))

@@ -75,7 +75,8 @@ def window_model(
     degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells, 5 over those of a plane)
     windows  their edges, instead of error control
     """
-    check_no_region(problem, "windows of time")
+    if cells is None:
+        check_no_region(problem, "windows of time over modes")
     _check(problem, degree)
     edges = None if windows is None else _edges(problem, windows)
     ansatz = activation or Identity()
@@ -112,7 +113,7 @@ def with_families(
     sigmas = window_sigmas(problem, sizes, spectra, counts, fastest, forward)
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
-    if any(s.kind == "boundary" for s in problem.statements):
+    if any(s.kind == "boundary" and s.wall is None for s in problem.statements):
         sigmas, held, corners = softened(problem, sigmas, points, families, forward)
     tails = tails_of(problem, spectra, counts, ansatz)
     settings = {

@@ -26,6 +26,7 @@ from factorfield.problem.domain import TIME
 
 Array = NDArray[np.float64]
 SLOWEST, FASTEST = 0.5, 0.02  # what is left of an error on half as many cells more, at most and at least
+FLOOR = 0.5  # of the error's root mean square, at every place of a plane
 INSTANTS = np.linspace(0.0, 1.0, 9)  # of a window, where fields are compared
 
 
@@ -44,8 +45,22 @@ def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: in
         beside = [_beside(model, index, axis, own) for index, own in enumerate(change)]
         ratio = size / max(_size(model, beside), 1e-300)
         columns.append([share * ratio * own for own in beside])
+    if model.in_plane:
+        columns += _everywhere(model, FLOOR * share * size)
     root = np.stack([np.column_stack(own) for own in zip(*columns, strict=True)])
     return NumericalError(root, share * size / max(about, 1e-300), {})
+
+
+def _everywhere(model: WindowModel, size: float) -> list[list[Array]]:
+    """For every field a constant of a size: no place of a plane is known far better than all of it."""
+    found = []
+    for name in model.problem.fields:
+        latent, own = model.representation.latents[name], np.zeros(model.size)
+        table = np.zeros(latent.basis.shape)
+        table[0] = size
+        own[latent.block] = table.ravel()
+        found.append([own] * (len(model.edges or ()) - 1))
+    return found
 
 
 def _walked(model: WindowModel, state: Array, iterations: int) -> list[Array]:
@@ -128,6 +143,14 @@ def _slope(cells: GradedSpline) -> Array:
     return np.asarray(linalg.lstsq(root * cells(points), root * width[:, None] * cells(points, 1))[0], float)
 
 
+def _inside(model: WindowModel, index: int) -> NDArray[np.bool_]:
+    """Which Gauss points of a window's cells are in the region."""
+    grid = {axis: cells.quadrature[0] for axis, cells in cells_of_window(model, index).items()}
+    mesh = np.meshgrid(*grid.values(), indexing="ij")
+    assert model.problem.shape is not None
+    return model.problem.shape.contains({axis: each.ravel() for axis, each in zip(grid, mesh, strict=True)})
+
+
 def _size(model: WindowModel, weights: Sequence[Array]) -> float:
     """The root mean square over time and space of the field of which it is largest."""
     lengths, total = np.diff(model.edges or ()), np.zeros(len(model.problem.fields))
@@ -137,6 +160,8 @@ def _size(model: WindowModel, weights: Sequence[Array]) -> float:
             points, weight = cells.quadrature
             ways.append(cells(points))
             shares = np.kron(shares, weight / weight.sum())
+        if model.problem.shape is not None:
+            shares = shares * _inside(model, index)
         for place, name in enumerate(model.problem.fields):
             latent = model.representation.latents[model.representation.forms[name].latents[0]]
             in_time = Departure(latent.basis.shape[0] - 1, 0.0, 1.0)(INSTANTS)

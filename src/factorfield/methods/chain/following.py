@@ -32,7 +32,7 @@ from factorfield.model.graded import (
     transfer,
     uniform,
 )  # fmt: skip
-from factorfield.model.instants import start_of
+from factorfield.model.inside import start_of
 from factorfield.model.model import WindowModel
 from factorfield.model.moving import moved_to, on_cells, with_cells
 from factorfield.model.representation import end_map, window_representation

@@ -22,7 +22,7 @@ from factorfield.methods.chain.solver import Window, WindowSolver
 from factorfield.methods.chain.stages import Stages
 from factorfield.methods.chain.windows import last_polynomials
 from factorfield.model.factors import FactorGroup, whitened_rows
-from factorfield.model.instants import instants_of, start_of
+from factorfield.model.inside import equations_of, start_of
 from factorfield.model.model import WindowModel, available_memory
 from factorfield.problem.domain import TIME
 from factorfield.progress import Progress
@@ -40,7 +40,7 @@ class PlaneSolver(WindowSolver):
 
     def __init__(self, model: WindowModel, most_iterations: int) -> None:
         super().__init__(model, most_iterations)
-        equations = instants_of(model)
+        equations = equations_of(model)
         if equations is None:
             wanted = "one equation of first order in time for each field, and walls that hold, over cells of a plane"
             raise expected(wanted, repr(model.problem), "method='tree'")
@@ -133,12 +133,12 @@ def is_told(model: WindowModel) -> bool:
 
 
 def _told_start(model: WindowModel) -> Array | None:
-    return None if instants_of(model) is None else start_of(model)
+    return None if equations_of(model) is None else start_of(model)
 
 
 def told_path(model: WindowModel, tolerance: float, adapt: bool, progress: Progress | None) -> Path:
     """The path of a told model: windows between its edges, or found by what they leave to their last polynomials."""
-    equations, state = instants_of(model), start_of(model)
+    equations, state = equations_of(model), start_of(model)
     assert equations is not None and state is not None
     path = Path([model.problem.domain[TIME].lower], [])
     if model.path and model.edges is not None:
@@ -209,7 +209,7 @@ class Walk:
                 upper, error = control.end, np.inf
                 try:
                     weights = stages.forward(state, lower, upper)
-                    error = float(np.abs(weights[last]).max()) / (self.tolerance * model.scale)
+                    error = self._left(weights[last]) / (self.tolerance * model.scale)
                 except FAILED:
                     weights = np.zeros(0)
                 if not control.judge(error):
@@ -229,6 +229,11 @@ class Walk:
             return found
         across = self.stages.equations.sizes[0]
         return found.reshape(len(model.problem.fields), 2, across)[:, 1].ravel()
+
+    def _left(self, last: Array) -> float:
+        """What the last polynomials carry; in a region at places inside."""
+        inside = self.stages.equations.inside
+        return float(np.abs(last if inside is None else inside @ last).max())
 
     def _tell(self, count: int, upper: float) -> None:
         if self._progress is not None:
