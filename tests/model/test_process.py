@@ -23,7 +23,7 @@ def test_any_cells_that_are_fine_enough_give_the_process_its_own_covariance(axis
     x = np.linspace(0.0, 1.99, 23)
     wanted = 1.5**2 * kernel(x[:, None] - x, axis, 0.4)
     for cells in (uniform(axis, 40), graded):
-        root = cells(x) @ 1.5 * root_on(cells, axis, 0.4)
+        root = 1.5 * cells(x) @ root_on(cells, axis, 0.4)
         assert_allclose(root @ root.T, wanted, atol=0.01 * 1.5**2)
 
 

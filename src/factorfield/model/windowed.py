@@ -31,7 +31,7 @@ from factorfield.model.corners import softened
 from factorfield.model.face_errors import LEFT_OUT_OF_WALLS, error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
-from factorfield.model.graded import GradedSpline, first_cells
+from factorfield.model.graded import GradedSpline, first_cells, may_not_follow
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
 from factorfield.model.process import start_roots
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
@@ -75,6 +75,8 @@ def window_model(
     degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells, 5 over those of a plane)
     windows  their edges, instead of error control
     """
+    if cells is None and modes is None and problem.shape is not None:
+        cells = "auto"
     if cells is None:
         check_no_region(problem, "windows of time over modes")
     _check(problem, degree)
@@ -84,6 +86,9 @@ def window_model(
     if cells is not None:
         if not _tells_start(problem):
             raise expected("a start that a formula or labels tell, with cells=", "none", "ff.Initial, or no cells=")
+        unknown = [*problem.unknowns, *problem.functions]
+        if unknown and len(problem.domain.space) > 1:
+            raise expected("known coefficients with cells= in a plane", ", ".join(unknown), "modes=, or method='tree'")
         local: dict[str, Family] = {**first_cells(problem, cells, modes)}
         return with_families(problem, local, ansatz, sizes, {}, Asked(degree, edges, cells != "auto"), local)
     given, spectra = checked_counts(modes, problem, "modes"), spectra_of(problem, sizes.offsets)
@@ -132,6 +137,22 @@ def with_families(
         spectrum=_start_spectrum(problem, traits, scale, fastest),
     )  # fmt: skip
     return model.at(np.zeros(len(model.coordinates)))
+
+
+def suits_region(problem: Problem) -> bool:
+    """Do windows over cells suit a problem in a region: one field, an equation of first order in time and second in
+    space, walls of values and fluxes, and a formula for the start that alone informs?"""
+    if TIME not in problem.domain or len(problem.fields) > 1 or may_not_follow(problem):
+        return False
+    if problem.unknowns or problem.functions or not _tells_start(problem):
+        return False
+    for statement in problem.statements:
+        order = max((sum(dict(jet.orders).values()) for jet in statement.relation.jets.values()), default=0)
+        if statement.sigma is not None or statement.points is not None or statement.stencil:
+            return False
+        if order > (2 if statement.kind == "equation" else 1):
+            return False
+    return True
 
 
 def _check(problem: Problem, degree: int | None) -> None:

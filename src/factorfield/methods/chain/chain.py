@@ -336,8 +336,10 @@ class Chain:
         if path.unresolved is not None or path.is_stored:
             return None
         if model.local:
-            solved = replace(model, held=search.solver.model.held)
-            return fewer_cells.numerical_error(solved, path.centres, self.iterations)
+            solved, weights = replace(model, held=search.solver.model.held), path.centres
+            if model.in_plane:
+                weights = [search.solver.in_order(path.mean(index)) for index in range(len(path.links))]
+            return fewer_cells.numerical_error(solved, weights, self.iterations, path.starts[-1])
         place = None if search.searched is None else search.searched.marginal.mean
         return fewer_modes.numerical_error(search.solved, path, self.iterations, place)
 

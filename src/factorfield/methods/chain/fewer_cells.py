@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import FAILED
+from factorfield.messages.gaussian import Belief
 from factorfield.methods.chain.plane import solver_of
 from factorfield.methods.resolution import NumericalError
 from factorfield.model.basis import Departure
 from factorfield.model.graded import GradedSpline, transfer
+from factorfield.model.inside import features_at
 from factorfield.model.model import WindowModel
 from factorfield.model.moving import cells_of_window, on_fewer_cells
 from factorfield.problem.domain import TIME
@@ -30,8 +32,10 @@ FLOOR = 0.5  # of the error's root mean square, at every place of a plane
 INSTANTS = np.linspace(0.0, 1.0, 9)  # of a window, where fields are compared
 
 
-def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: int) -> NumericalError | None:
-    """Of the mean path `weights`; None where it does not exist on fewer cells."""
+def numerical_error(
+    model: WindowModel, weights: Sequence[Array], iterations: int, last: Belief
+) -> NumericalError | None:
+    """Of the mean path `weights`, whose last window starts at a belief; None where it does not exist on fewer cells."""
     fewer = on_fewer_cells(model)
     try:
         coarse = _walked(fewer, _start_on(fewer, model, weights[0]), iterations)
@@ -48,7 +52,19 @@ def numerical_error(model: WindowModel, weights: Sequence[Array], iterations: in
     if model.in_plane:
         columns += _everywhere(model, FLOOR * share * size)
     root = np.stack([np.column_stack(own) for own in zip(*columns, strict=True)])
-    return NumericalError(root, share * size / max(about, 1e-300), {})
+    left_open = _left_open(model, last) / max(about, 1e-300) if model.in_plane else 0.0
+    return NumericalError(root, share * size / max(about, 1e-300), {}, left_open)
+
+
+def _left_open(model: WindowModel, last: Belief) -> float:
+    """Root mean square of the first field's std where the last window starts: there all but its own data are known."""
+    cells = cells_of_window(model, 0)
+    mesh = np.meshgrid(*(own.places for own in cells.values()), indexing="ij")
+    places = {axis: each.ravel() for axis, each in zip(cells, mesh, strict=True)}
+    shape = model.problem.shape
+    inside = np.ones(mesh[0].size, bool) if shape is None else shape.contains(places)
+    values = features_at(cells, {axis: x[inside] for axis, x in places.items()}, ())
+    return float(np.sqrt(np.mean(np.sum((values @ last.root[: values.shape[1]]) ** 2, axis=1))))
 
 
 def _everywhere(model: WindowModel, size: float) -> list[list[Array]]:
