@@ -27,6 +27,7 @@ from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
+HELD = 1e-8  # of the field: what walls of a plane tell of its start to
 BEFORE = 1e-9  # of a window: how far before a jump something is asked that belongs to the time before
 Indices = NDArray[np.int64]
 Key = tuple[float, GradedSpline | None, GradedSpline | None]  # a window's length, its cells and those of the next one
@@ -127,6 +128,8 @@ class WindowFactors:
             axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
             where = problem.domain.tensor({**self._here(lower).space.points, **axes})
             sigma_there = 1.0 if statement.sigma is None else statement.sigma
+            if self.model.in_plane:  # walls hold by themselves from then on: a sharper start would be lost in rounding
+                sigma_there = np.maximum(sigma_there, HELD * self.model.scale)
             group = build_group(statement, representation, where, sigma_there, self.model.constants)
             groups.append(group if statement.error is None else with_error(group, representation))
         return groups
