@@ -102,7 +102,8 @@ class Seen:
             if number not in self._products:
                 self._products[number] = self.through @ features
             return slope[0] * self._products[number]
-        return self.through @ (sparse.diags(slope) @ features if sparse.issparse(features) else slope[:, None] * features)
+        scaled = sparse.diags(slope) @ features if sparse.issparse(features) else slope[:, None] * features
+        return self.through @ scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,10 @@ class Instants:
         """A root of the covariance of all rows' noise: (rows, rows of equations)."""
         if self.beyond is not None:
             return next(group.root for group in self.groups if group.root is not None)
-        blocks = [sparse.csr_matrix((group.through.shape[0], 0)) if group.root is None else group.root for group in self.groups]
+        blocks = [
+            sparse.csr_matrix((group.through.shape[0], 0)) if group.root is None else group.root
+            for group in self.groups
+        ]
         return sparse.csr_matrix(sparse.block_diag(blocks, format="csr"))
 
 
@@ -270,10 +274,11 @@ class _Grid:
         if equation is not None and len(walls) > takes(self.problem, equation, name, axis):
             return None
         rows = [wall_row(self.problem, wall, name, axis, family) for wall in walls]
-        held = [row / np.abs(row).max() for row in rows if row is not None]
+        held = np.array([row / np.abs(row).max() for row in rows if row is not None])
         if len(held) < len(rows):
             return None
-        return features @ (_local_null_space(np.array(held)) if isinstance(family, GradedSpline) else linalg.null_space(np.array(held)))
+        local = isinstance(family, GradedSpline)
+        return np.asarray(features @ (_local_null_space(held) if local else linalg.null_space(held)), float)
 
 
 def _local_null_space(rows: Array) -> Array:
@@ -338,14 +343,14 @@ def said_at_start(model: WindowModel, statement: Statement, places: Mapping[str,
 def _projection(family: Family, points: Array) -> tuple[Array, Array]:
     """Places along an axis, and the way from values there to coefficients: exact at ends, else nearest."""
     if not isinstance(family, GradedSpline):
-        return points, np.linalg.pinv(family(points))
+        return points, np.asarray(linalg.pinv(family(points)), float)
     root = np.sqrt(family.quadrature[1])[:, None]
     if family.periodic:
-        return points, np.linalg.lstsq(root * family(points), np.diag(root[:, 0]), rcond=None)[0]
+        return points, np.asarray(linalg.lstsq(root * family(points), np.diag(root[:, 0]))[0], float)
     places = np.concatenate([[family.breaks[0]], points, [family.breaks[-1]]])
     way = np.zeros((family.size, len(places)))
     way[0, 0] = way[-1, -1] = 1.0  # the first and the last spline alone have values there
     inner, outer = family(points)[:, 1:-1], family(points)[:, [0, -1]]
     wanted = np.column_stack([-root * outer[:, :1], np.diag(root[:, 0]), -root * outer[:, 1:]])
     way[1:-1] = np.linalg.lstsq(root * inner, wanted, rcond=None)[0]
-    return places, way
+    return places, np.asarray(way, float)

@@ -421,7 +421,8 @@ class ChainPosterior(Posterior):
             stored[f"chain_{name}"] = np.stack([getattr(link, attribute) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
             parts = link.interior.parts
-            stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float).reshape(-1, 2)
+            sizes = [part.directions.shape for part in parts]
+            stored[f"chain_inside_sizes_{i}"] = np.array(sizes, float).reshape(-1, 2)
             stored[f"chain_inside_where_{i}"] = _joined([part.where for part in parts])
             stored[f"chain_inside_{i}"] = _joined([part.root.ravel() for part in parts])
             stored[f"chain_inside_directions_{i}"] = _joined([part.directions.ravel() for part in parts])

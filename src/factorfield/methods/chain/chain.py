@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -304,7 +305,8 @@ class Chain:
         assert model.edges is not None
         is_longer = problem.domain[TIME].upper > model.edges[-1]
         if is_longer and model.local:  # where cells go cannot be told from where they were
-            form, cells = model.representation.forms[problem.fields[0]], model.modes if model.in_plane else "auto"
+            form = model.representation.forms[problem.fields[0]]
+            cells: Mapping[str, int] | Literal["auto"] = model.modes if model.in_plane else "auto"
             again = window_model(problem, cells=cells, degree=model.degree, activation=form.activation)
             return self._solution(self._search(again, None), time.perf_counter() - begin)
         more = replace(longer(model, problem) if is_longer else model.with_condition(problem), start=near)

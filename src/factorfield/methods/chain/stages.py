@@ -55,10 +55,10 @@ class Rule:
 def rule_of(degree: int) -> Rule:
     instants, values, _ = radau_window(degree)
     slopes = Departure(degree, 0.0, 1.0)(instants, 1)[:, 1:]
-    rates = np.linalg.solve(values.T, slopes.T).T
+    rates = np.asarray(np.linalg.solve(values.T, slopes.T).T, float)
     eigenvalues, vectors = np.linalg.eig(rates)
     powers = np.vander(instants, degree, increasing=True).T
-    weights = np.linalg.solve(powers, 1.0 / np.arange(1, degree + 1))
+    weights = np.asarray(np.linalg.solve(powers, 1.0 / np.arange(1, degree + 1)), float)
     return Rule(instants, values, rates, eigenvalues, vectors, np.linalg.inv(vectors), weights)
 
 
@@ -245,7 +245,7 @@ class Stages:
                 return found
 
 
-def _dense(matrix: Matrix) -> NDArray[np.generic]:
+def _dense(matrix: Matrix) -> NDArray[Any]:
     return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
 
 
