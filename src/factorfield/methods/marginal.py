@@ -27,6 +27,7 @@ FIRST_STEP, STEP = 0.1, 0.5  # of differences: in prior sds at first, then in po
 SMALLEST_STEP = 1e-5  # prior sds
 FARTHEST = 0.5  # prior sds that a step may go: no farther than the next mode
 LEAST_CURVATURE = 0.3  # of the prior's: where the density is not concave
+MOST_CURVATURE = 1e12  # a std of a millionth of the prior's: narrower is a cliff, where nothing is to be found
 ARRIVED, NEAR = 5e-3, 0.5  # posterior sds: a step that goes no farther has arrived, or needs no proof that it gains
 DIFFERENCE = 0.3  # posterior sds, of slopes that are compared between two models
 MOST_STEPS, HALVINGS = 30, 6
@@ -183,7 +184,7 @@ def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
         if not near:
             curvature = _concave(own, density, place, moves)
         wanted: Array = np.asarray(np.linalg.solve(curvature, gradient), float)
-        length = math.sqrt(float(wanted @ curvature @ wanted))
+        length = math.sqrt(max(float(wanted @ gradient), 0.0))
         suited = _suited(curvature)
         sizes = np.sqrt(np.einsum("ji,jk,ki->i", moves, curvature, moves)) / STEP
         fits = bool(np.all(sizes < 3.0) and np.all(sizes > 1.0 / 3.0))
@@ -233,7 +234,7 @@ def _concave(own: Array, density: _Counted, place: Array, moves: Array) -> Array
             hessian[i, j] = hessian[j, i] = -0.5 * mixed
     back = np.linalg.inv(moves)
     values, vectors = linalg.eigh(back.T @ hessian @ back)
-    return np.asarray((vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T, float)
+    return np.asarray((vectors * np.clip(values, LEAST_CURVATURE, MOST_CURVATURE)) @ vectors.T, float)
 
 
 def _ascent(density: _Counted, place: Array, wanted: Array) -> Array | None:

@@ -182,6 +182,12 @@ class GaussianPosterior(Posterior):
             return self._spread(np.asarray(roots[a[0]][0] @ roots[b[0]][0]), left, grid)
         first, *rest_left = left.basis.matrices(grid, a[1])
         second, *rest_right = right.basis.matrices(grid, b[1])
+        if len(rest_left) > 1 and roots[a[0]].shape[1] < roots[a[0]].shape[0] // len(first.T):
+            one, two = (
+                _columns(roots[name].reshape(*own.basis.shape, -1), own.basis.matrices(grid, orders))
+                for own, (name, orders) in ((left, a), (right, b))
+            )
+            return self._spread(np.einsum("...r,...r->...", one, two), left, grid)
         root_a = roots[a[0]].reshape(left.basis.shape[0], -1)
         root_b = roots[b[0]].reshape(right.basis.shape[0], -1)
         rank = roots[a[0]].shape[1]
@@ -218,6 +224,13 @@ class GaussianPosterior(Posterior):
                     product = np.einsum("nr,nr->n", projected[a], projected[b])
                     covariance[a, b, chosen] = covariance[b, a, chosen] = product
         return means, covariance
+
+
+def _columns(table: Array, matrices: Sequence[Array]) -> Array:
+    """Weights (features of every axis, columns) on a grid: (grid, columns)."""
+    for axis, matrix in enumerate(matrices):
+        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    return table
 
 
 def _within(root: Array, at: Sequence[int]) -> Array:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import expected
-from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed
+from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed, told
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.messages.paths import Readings, SmoothedPath
 from factorfield.model.basis import Departure, Orders
@@ -28,6 +28,7 @@ from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.posterior.left_out import LastOctave
 from factorfield.posterior.numbers import Numbers
+from factorfield.posterior.stored import StoredBeliefs
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
@@ -185,6 +186,27 @@ class ChainPosterior(Posterior):
 
     def _coefficient_covariance(self) -> Array:
         return self.seen(len(self.links) - 1)._coefficient_covariance()
+
+    @property
+    def _is_told(self) -> bool:
+        return not isinstance(self.starts, StoredBeliefs) and not self.starts[0].root.shape[1]
+
+    @classmethod
+    def _told(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        """Windows of which nothing is uncertain."""
+        state, inner = (len(part) for part in layout(representation))
+        windows = len(shaped(arrays, "chain_edges", None)) - 1
+        means, ends = (shaped(arrays, key, windows, state) for key in ("chain_mean", "chain_shift"))
+        inside = shaped(arrays, "chain_told", windows, inner)
+        if np.any(np.diff(arrays["chain_edges"]) <= 0.0):
+            raise expected("windows one after the other", "edges in disorder", "saving it again")
+        return cls(
+            problem, representation, noise, arrays["chain_edges"],
+            [Belief(mean, np.zeros((state, 0))) for mean in means],
+            [told(own, end) for own, end in zip(inside, ends, strict=True)], [Message.nothing(state)] * windows,
+        )  # fmt: skip
 
     # -- fields
 
@@ -366,10 +388,13 @@ class ChainPosterior(Posterior):
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
         width = len(self.starts[0].mean)
         beliefs = [smoothed(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
-        given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
+        given = [] if self._is_told else [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
         order = np.concatenate(layout(self.windowed))
-        ends = self._ends()
+        ends = [] if self._is_told else self._ends()
         for _ in range(count):
+            if self._is_told:
+                yield np.stack([self.seen(index).mean for index in range(len(self.links))])
+                continue
             path, state = np.empty((len(self.links), len(order))), None
             for index, (belief, link) in enumerate(zip(beliefs, self.links, strict=True)):
                 if state is not None:  # condition on where the last window ended
@@ -405,6 +430,12 @@ class ChainPosterior(Posterior):
     # -- files
 
     def arrays(self) -> dict[str, Array]:
+        if self._is_told:
+            return {
+                "chain_edges": self.edges, "chain_mean": np.stack([b.mean for b in self.starts]),
+                "chain_told": np.stack([link.offset for link in self.links]),
+                "chain_shift": np.stack([link.shift for link in self.links]),
+            }  # fmt: skip
         unique = list({id(link): link for link in self.links}.values())
         stored = {
             "chain_edges": self.edges,
@@ -420,10 +451,11 @@ class ChainPosterior(Posterior):
             stored[f"chain_{name}"] = np.stack([getattr(link, attribute) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
             parts = link.interior.parts
-            stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
-            stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
-            stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
-            stored[f"chain_inside_directions_{i}"] = np.concatenate([part.directions.ravel() for part in parts])
+            sizes = [part.directions.shape for part in parts]
+            stored[f"chain_inside_sizes_{i}"] = np.array(sizes, float).reshape(-1, 2)
+            stored[f"chain_inside_where_{i}"] = _joined([part.where for part in parts])
+            stored[f"chain_inside_{i}"] = _joined([part.root.ravel() for part in parts])
+            stored[f"chain_inside_directions_{i}"] = _joined([part.directions.ravel() for part in parts])
         if self.cells:
             stored["chain_breaks"] = np.array([cells.breaks for cells in self.cells])
         for name, tail in self.tails.items():
@@ -434,6 +466,8 @@ class ChainPosterior(Posterior):
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
+        if "chain_told" in arrays:
+            return cls._told(problem, representation, noise, arrays)
         numbers = Numbers.from_arrays(arrays, representation.size)
         _check_shapes(_without_numbers(representation, numbers), arrays)
         links = []
@@ -516,6 +550,11 @@ def _in_order(ordered: Array, parts: _ByWindow) -> Array:
     return found
 
 
+def _joined(parts: Sequence[NDArray[Any]]) -> Array:
+    """One after the other; of none, nothing."""
+    return np.concatenate([np.zeros(0), *parts])
+
+
 def _packed(message: Message) -> tuple[Array, Array]:
     """Rows and targets of one shape for all messages; those that are not there have no target."""
     width, count = message.rows.shape[1], len(message.rows)
@@ -531,6 +570,8 @@ def _unpacked(rows: Array, target: Array) -> Message:
 
 def _interior_blocks(stored: Mapping[str, Array], i: int) -> tuple[NoiseBlock, ...]:
     sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
+    if not len(sizes):
+        return ()
     if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
         sizes = np.column_stack([sizes, np.zeros_like(sizes)])
     rows, columns = sizes.T

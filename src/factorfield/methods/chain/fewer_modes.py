@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factorfield.errors import FAILED
 from factorfield.messages.elimination import smoothed
 from factorfield.methods.chain.passes import Path, filter_between, smooth
+from factorfield.methods.chain.plane import is_told, told_path
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.resolution import (
     ROUNDING,
@@ -96,6 +97,8 @@ def mean_path(model: WindowModel, iterations: int) -> list[Array] | None:
     """The mean of all weights in every window, or None where the windows have no solution."""
     solver = WindowSolver(model, iterations)
     try:
+        if is_told(model):
+            return told_path(model, 0.0, False, None).centres
         path = filter_between(solver, model.edges or (), [], False)
         smooth(solver, path, None)
     except FAILED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -75,10 +76,11 @@ def grown_modes(model: WindowModel, axis: str) -> dict[str, int] | None:
     return {**model.modes, axis: more} if more > LEAST_GROWTH * model.modes[axis] else None
 
 
-def grown(model: WindowModel, axis: str) -> WindowModel:
-    """The model with more modes along an axis; what the user did not ask for is chosen anew."""
+def grown(model: WindowModel, axis: str, near: Mapping[str, float]) -> WindowModel:
+    """The model with more modes along an axis; what the user did not ask for is chosen anew. What was found on the
+    marginal likelihood is near what will be."""
     more = window_model(
         model.problem, modes=grown_modes(model, axis), degree=model.asked.degree, windows=model.asked.edges,
         activation=next(iter(model.representation.forms.values())).activation,
     )  # fmt: skip
-    return replace(more, growing=model.growing, start=model.start)
+    return replace(more, growing=model.growing, start={**model.start, **near})
