@@ -137,7 +137,7 @@ def _with_enough_modes(model: WindowModel) -> WindowModel:
             break
         if axis is None:
             break
-        model = grown(model, axis)
+        model = grown(model, axis, {})
     return model
 
 
