@@ -142,8 +142,10 @@ def _around(model: WindowModel, index: int, weights: Array) -> Array:
     values = _values(model, index, weights, cells.quadrature[0])
     for own, name in zip(values, model.problem.fields, strict=True):
         latent = model.representation.latents[model.representation.forms[name].latents[0]]
-        size = np.sqrt(_smoothed(cells, np.mean(own**2, axis=0)))
-        found[latent.block][: cells.size] = _nearest(cells, size)
+        size = _nearest(cells, np.sqrt(_smoothed(cells, np.mean(own**2, axis=0))))
+        if not cells.periodic:  # walls know better: the first and last weights are the values there
+            size[[0, -1]] = np.abs(weights[latent.block][: cells.size][[0, -1]])
+        found[latent.block][: cells.size] = size
     return found
 
 
