@@ -21,7 +21,7 @@ SOLVE = """
 import sys, time, warnings
 import factorfield as ff
 warnings.simplefilter("ignore")
-for name in ("heat", "poisson"):
+for name in ("klein-gordon", "poisson"):
     ff.solve(ff.problems.get(name))
 problem = ff.problems.get(sys.argv[1])
 begin = time.process_time()
