@@ -13,6 +13,7 @@ from factorfield.model.model import Model
 from factorfield.posterior.base import Posterior
 from factorfield.problem.completeness import missing_conditions
 from factorfield.problem.problem import Problem
+from factorfield.solution import Solution
 
 Array = NDArray[np.float64]
 SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
@@ -43,6 +44,11 @@ def contradictions(misfits: Mapping[str, tuple[float, int]]) -> list[Advice]:
         "equation, or their sigma is too small"
     )
     return [Advice("contradiction", text, name) for name in missed]
+
+
+def is_missed(solution: Solution) -> bool:
+    """Are values missed by more than chance?"""
+    return any(advice.kind == "contradiction" for advice in solution.advice or ())
 
 
 def error_misfits(model: Model, weights: Array) -> dict[str, tuple[float, int]]:

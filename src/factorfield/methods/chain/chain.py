@@ -24,6 +24,7 @@ from factorfield import threads
 from factorfield.errors import FAILED, Advice, expected
 from factorfield.messages.gaussian import Message
 from factorfield.methods import taken
+from factorfield.methods.advice import is_missed
 from factorfield.methods.chain import fewer_cells, fewer_modes
 from factorfield.methods.chain.advice import advice_about
 from factorfield.methods.chain.following import followed, is_dear, on_cells_instead, starts_steep
@@ -42,7 +43,7 @@ from factorfield.methods.chain.remade import is_complete, longer, model_of
 from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
 from factorfield.methods.chain.sensitivity import felt_by_coefficients, felt_by_numbers
 from factorfield.methods.chain.solver import WindowSolver
-from factorfield.methods.marginal import MARGINAL, UNSETTLED
+from factorfield.methods.marginal import MARGINAL, UNSETTLED, elsewhere
 from factorfield.methods.noise import next_sigmas, of_windows
 from factorfield.methods.resolution import NumericalError
 from factorfield.methods.starts import best_of, ends_of, start_values
@@ -174,6 +175,9 @@ class Chain:
         better = self._richer(windows, solution)
         if better is not None:
             return better
+        other = self._elsewhere(model, windows, solution)
+        if other is not None:
+            return other
         is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
         sigmas = next_sigmas(windows, of_windows(windows, posterior)) if is_open else None
         if not (solution.unresolved or sigmas):
@@ -196,6 +200,15 @@ class Chain:
         # a kink that waves carry along never ends: cells would follow it at far greater cost, and not hold it either
         worth = error > CRUDE * self.tolerance and not model.traits.separable
         return on_cells_instead(model, self.iterations) if worth else None
+
+    def _elsewhere(self, model: Model, found: WindowModel, solution: Solution) -> WindowModel | None:
+        """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
+        if solution.unresolved or model.start or not found.held or not is_missed(solution):
+            return None
+        with threads.suited_to(found.size):
+            evidence, near = windows_of(found, self.iterations).evidence, solution.trace["searched"]
+            better = elsewhere(evidence, found.coordinates, near, len(found.held))
+        return None if better is None else replace(found, edges=found.asked.edges, path=(), start=better)
 
     # -- searches
 

@@ -37,8 +37,10 @@ def last_modes(model: WindowModel, weights: Array) -> dict[str, float]:
 def unresolved_axis(model: WindowModel, weights: Array, at_start: dict[str, float]) -> str | None:
     """An axis that needs more modes, and may have them.
 
-    Labels are given the modes they show, so only what the equation has added since the start counts against those.
+    Labels are given the modes they show, so only what the equation has added since the start counts against those. Nor
+    do more modes hold a start that jumps at a wall, of which the user is told.
     """
+    is_told = not model.traits.starts_by_formula or any(advice.kind == "corner" for advice in model.advice)
     for axis in model.growing:
         more = grown_modes(model, axis)
         if more is None:
@@ -46,7 +48,7 @@ def unresolved_axis(model: WindowModel, weights: Array, at_start: dict[str, floa
         share = last_modes(model, weights)[axis]
         dear = more[axis] < GROWTH * model.modes[axis]  # as many as a window can hold
         allowed = LOST if dear else RESOLVED
-        if not model.traits.starts_by_formula:
+        if is_told:
             allowed += 2.0 * at_start.setdefault(axis, share)
         if share > allowed:
             return axis

@@ -42,28 +42,30 @@ def search_numbers(model: BlockModel, progress: Progress | None) -> tuple[Margin
     them."""
     coordinates = number_coordinates(model.problem)
     begin = position(coordinates, model.start)
+    candidates = () if model.start else axis_points(len(begin), len(begin))
+    found = integrated(evidence_of(model, progress), begin, len(begin), candidates)
+    slopes = slopes_by_numbers(lambda place: _given(model, latents(coordinates, place)).mean, coordinates, found)
+    given = _given(model, latents(coordinates, found.mean))
+    return found, _assembled(model, given, slopes, *of_numbers(coordinates, found))
+
+
+def evidence_of(model: BlockModel, progress: Progress | None = None) -> Density:
+    """log p(measurements | numbers), at positions of the numbers."""
+    coordinates = number_coordinates(model.problem)
 
     def evidence(place: Array) -> float:
         if progress is not None:
             progress("unknown coefficients from the marginal likelihood", 0.5)
         return conditional_evidence(model, latents(coordinates, place))
 
-    candidates = () if model.start else axis_points(len(begin), len(begin))
-    found = integrated(evidence, begin, len(begin), candidates)
-    slopes = slopes_by_numbers(lambda place: _given(model, latents(coordinates, place)).mean, coordinates, found)
-    given = _given(model, latents(coordinates, found.mean))
-    return found, _assembled(model, given, slopes, *of_numbers(coordinates, found))
+    return evidence
 
 
 def near_numbers(model: BlockModel, fine: BlockModel, found: Marginal) -> Array:
     """The mean of all weights of a model, given the marginal of a finer one: the numbers move by one Newton step of the
     difference of their log evidences."""
     coordinates = number_coordinates(model.problem)
-
-    def evidence(of: BlockModel) -> Density:
-        return lambda place: conditional_evidence(of, latents(coordinates, place))
-
-    place = moved(found, evidence(fine), evidence(model))
+    place = moved(found, evidence_of(fine), evidence_of(model))
     numbers, whole = latents(coordinates, place), np.empty(model.size)
     own = _others(model)
     whole[own] = model.prior.mean[own] + model.prior.std[own] * _given(model, numbers).mean
