@@ -274,13 +274,17 @@ def _priors(problem: Problem, representation: Representation, sizes: Sizes) -> t
 
 
 def _sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
-    """As for one block, but what has no sigma of its own holds better: cells follow where modes could not."""
+    """As for one block, but what has no sigma of its own holds better: cells follow where modes could not. So does a
+    start or a wall beside its error."""
     found = []
-    for statement, sigma in zip(problem.statements, block_sigmas(problem, sizes), strict=True):
+    held = problem.with_statements(replace(s, sigma=None) if s.error is not None else s for s in problem.statements)
+    for statement, sigma in zip(problem.statements, block_sigmas(held, sizes), strict=True):
         if sigma.origin == "default" and statement.kind != "observation":
             share = BLOCK_RESIDUAL if statement.kind == "equation" else FACE_NOISE
             tight = HOLDS if statement.wall is None else WALL_HOLDS
             sigma = replace(sigma, value=tight / share * sigma.value)
+        if statement.error is not None:
+            sigma = Sigma(sigma.value, "given", statement.sigma)
         found.append(sigma)
     return tuple(found)
 
