@@ -32,11 +32,16 @@ def free_directions(problem: Problem, text: str) -> Advice:
     )
 
 
+def beyond_chance(total: float, count: int) -> bool:
+    """Is a chi-square of so many standard normal numbers far too large?"""
+    return total > count + SURPRISE * float(np.sqrt(2.0 * count)) + 3.0
+
+
 def contradictions(misfits: Mapping[str, tuple[float, int]]) -> list[Advice]:
     """Conditions whose chi-square (given with their count), by the user's own sigmas, is far beyond chance."""
     missed = {}
     for name, (total, count) in misfits.items():
-        if total > count + SURPRISE * np.sqrt(2.0 * count) + 3.0:
+        if beyond_chance(total, count):
             missed[name] = f"{name} by {np.sqrt(total / count):.3g} sigma (root mean square over {count})"
     text = (
         f"values are missed by more than chance: {'; '.join(missed.values())}. They contradict each other or the "

@@ -116,6 +116,7 @@ class TreeModel(Model):
     priors: tuple[LatentPrior, ...]
     automatic: bool = False  # may the cells prove too few?
     errors_before: tuple[float, ...] = ()  # the numerical errors on wider cells: halving must help
+    looseness: float = 1.0  # of equations without a sigma of their own: times what was chosen
     first_weights: Array | None = None  # weights where a search begins, instead of the prior mean
 
     @property
@@ -231,6 +232,21 @@ def with_cells(model: TreeModel, cells: Mapping[str, int], first_weights: Array 
     """The same problem and choices on other cells."""
     changed = built(model.problem, cells, model.degree, model.sizes)
     return replace(changed, automatic=model.automatic, first_weights=first_weights)
+
+
+def with_looseness(model: TreeModel, looseness: float) -> TreeModel:
+    """The same with equations that hold so much worse than was chosen; those with a sigma of their own keep it."""
+    loose = {s.name for s in model.problem.statements if s.kind == "equation" and s.sigma is None}
+    if not loose:
+        return model
+    share = looseness / model.looseness
+    sigmas = tuple(
+        replace(sigma, value=share * sigma.value, origin="estimated") if s.name in loose else sigma
+        for s, sigma in zip(model.problem.statements, model.sigmas, strict=True)
+    )
+    groups = tuple(replace(g, sigma=share * g.sigma) if g.name in loose else g for g in model.groups)
+    settings = {**model.settings, "sigma": shown(model.problem, sigmas)}
+    return replace(model, sigmas=sigmas, groups=groups, settings=settings, looseness=looseness)
 
 
 def prolonged(model: TreeModel, coarse: TreeModel, weights: Array) -> Array:

@@ -25,6 +25,7 @@ from factorfield.methods import taken
 from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
 from factorfield.methods.marginal import MARGINAL, UNSETTLED
 from factorfield.methods.tree.errors import followed
+from factorfield.methods.tree.looseness import loosened, misses_data
 from factorfield.methods.tree.resolution import NumericalError, numerical_error
 from factorfield.methods.tree.search import Found, log_evidence, search
 from factorfield.methods.tree.searched import FoundNumbers, is_searched, mean_near, search_numbers
@@ -79,7 +80,11 @@ class Tree:
         enough = enough or any(advice.kind == "free-directions" for advice in solution.advice or ())
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
-            return None
+            missed = error > self.tolerance and misses_data(tree, solution.posterior.weight_mean)
+            if not missed or tree.looseness > 1.0:
+                return None
+            looser = loosened(tree, self.iterations, solution.trace.get("searched", {}))
+            return looser if looser.looseness > 1.0 else None
         finer = replace(with_cells(tree, cells), errors_before=history)
         if tree.is_linear:
             return finer
@@ -126,7 +131,10 @@ class Tree:
         )  # fmt: skip
 
     def _mean(self, fine: TreeModel, numbers: FoundNumbers | None, model: TreeModel) -> Array:
-        """Of the weights on other cells."""
+        """Of the weights on other cells, whose equations are as loose as these need."""
+        if fine.looseness > 1.0:
+            values = {} if numbers is None else latents(number_coordinates(fine.problem), numbers.marginal.mean)
+            model = loosened(model, self.iterations, values)
         if numbers is None:
             return followed(model, search(model, self.iterations, None)).weights
         return mean_near(model, fine, numbers.marginal)
