@@ -38,7 +38,11 @@ def loosened(model: TreeModel, iterations: int, numbers: Mapping[str, float]) ->
     if with_looseness(model, 10.0).looseness == 1.0:
         return model
     wide = coarser(model)
-    first = 0 if wide is None else round(np.log10(loosened(wide, iterations, numbers).looseness))
+    if wide is None:
+        return max((_tried(model, power, iterations, numbers) for power in range(MOST + 1)), key=lambda pair: pair[1])[
+            0
+        ]
+    first = round(np.log10(loosened(wide, iterations, numbers).looseness))
     best, highest = _tried(model, first, iterations, numbers)
     for towards in (-1, 1):
         power = first + towards
@@ -47,8 +51,6 @@ def loosened(model: TreeModel, iterations: int, numbers: Mapping[str, float]) ->
             if not level > highest:
                 break
             best, highest, power = other, level, power + towards
-        if best.looseness != 10.0**first:
-            break
     return best
 
 
