@@ -40,7 +40,7 @@ from factorfield.model.local import LocalGroup, Places, local_group, summed_grou
 from factorfield.model.matern import matern_rows
 from factorfield.model.model import Model, available_memory
 from factorfield.model.representation import Form, Latent, Representation, coefficient_form, field_form
-from factorfield.model.singular import shares_beside
+from factorfield.model.singular import FLUX_POWER, reads_slopes, shares_beside
 from factorfield.model.sizes import sizes_of
 from factorfield.model.splines import DEGREES, Spline, halved
 from factorfield.problem.domain import Domain, Periodic
@@ -316,6 +316,8 @@ def _group(
         value = sigma.value * np.sqrt(PIECE**sides / shares)
         if problem.shape is not None and statement.kind == "equation":
             value = value / shares_beside(places.points, problem)
+        if statement.wall is not None and reads_slopes(statement):
+            value = value / shares_beside(places.points, problem, FLUX_POWER)
     if statement.stencil:
         return summed_group(statement, representation, places, value, problem.constants, splines)
     return local_group(statement, representation, places, value, problem.constants)
