@@ -290,19 +290,22 @@ def _priors(problem: Problem, representation: Representation, sizes: Sizes) -> t
 
 
 def _sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
-    """As for one block, but what has no sigma of its own holds better: cells follow where modes could not. So does a
-    start or a wall beside its error."""
+    """As for one block, but what has no sigma of its own holds better: cells follow where modes could not."""
     found = []
-    held = problem.with_statements(replace(s, sigma=None) if s.error is not None else s for s in problem.statements)
-    for statement, sigma in zip(problem.statements, block_sigmas(held, sizes), strict=True):
+    for statement, sigma in zip(problem.statements, block_sigmas(problem, sizes), strict=True):
         if sigma.origin == "default" and statement.kind != "observation":
             share = BLOCK_RESIDUAL if statement.kind == "equation" else FACE_NOISE
             tight = HOLDS if statement.wall is None else WALL_HOLDS
             sigma = replace(sigma, value=tight / share * sigma.value)
-        if statement.error is not None:
-            sigma = Sigma(sigma.value, "given", statement.sigma)
         found.append(sigma)
     return tuple(found)
+
+
+def sigmas_without_errors(model: TreeModel) -> dict[str, float]:
+    """By the names of starts and walls that are off: how well they would hold, were nothing said about that."""
+    held = [replace(s, sigma=None) for s in model.problem.statements if s.error is not None]
+    found = _sigmas(model.problem.with_statements(held), model.sizes)
+    return {statement.name: sigma.typical for statement, sigma in zip(held, found, strict=True)}
 
 
 def _group(

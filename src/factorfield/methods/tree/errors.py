@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from factorfield.methods.tree.search import Found, Lines, belief, linearised
+from factorfield.methods.tree.search import Found, Lines, eliminated, linearised
 from factorfield.model.face_errors import error_rows
 from factorfield.model.local import LocalGroup
-from factorfield.model.tree import TreeModel
+from factorfield.model.tree import TreeModel, sigmas_without_errors
 
 Array = NDArray[np.float64]
 MET_FIRST = 1e3  # how much better than an answer does, its response meets conditions: an error may jump to a wall's end
@@ -55,14 +55,15 @@ def followed(model: TreeModel, found: Found) -> Found:
 
 def _response(model: TreeModel, lines: Lines, moved: Mapping[str, Array]) -> Array:
     """What every weight (rows) does when a wall moves by a component of its error (columns), measurements left out."""
-    pulls, rows = [], []
-    for group, own in zip(model.groups, lines.rows, strict=True):
-        kind = group.statement.kind
-        share = {"equation": 1.0, "observation": 0.0}.get(kind, MET_FIRST)
+    pulls, rows, exact = [], [], sigmas_without_errors(model)
+    for group, sigma, own in zip(model.groups, model.sigmas, lines.rows, strict=True):
+        share = {"equation": 1.0, "observation": 0.0}.get(group.statement.kind, MET_FIRST)
+        if group.name in moved:
+            share *= sigma.typical / exact[group.name]
         rows.append(share * own)
         if group.name in moved:
             pulls.append(_sparse(group, share * own, model.size).T @ (share * moved[group.name]))
-    tree, _ = belief(model, Lines(lines.misfits, tuple(rows)), False)
+    tree = eliminated(model, Lines(lines.misfits, tuple(rows)), True)  # by QR: shares so far apart leave few digits
     return np.asarray(tree.solve(np.concatenate(pulls, axis=1)))
 
 

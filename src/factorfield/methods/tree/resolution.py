@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 FEWEST = 2  # cells of a bounded axis that are worth comparing with
 GROSS = 0.1  # of its largest term: an equation that is missed by more is not met at all
 FEW = 1e-9  # of the splines around: none of them lies in the region
+ROUNDING = 1e-10  # of the field: a smaller error is none, also of a field that is constant
 FELT = 1e-3  # of the field's size: a wall that is missed by more
 FAST_BESIDE_CORNERS = 0.5  # what is left of an error when cells are halved, at least, where fields are singular
 SLOW_BESIDE_CORNERS = 0.75  # the same where fields are singular: fluxes past a re-entrant corner come in slowly
@@ -57,8 +58,9 @@ def numerical_error(model: TreeModel, weights: Array, mean: Callable[[TreeModel]
         left = float(np.clip(sizes[0] / sizes[1] if sizes[1] else 0.0, fastest, slowest))
     near = left / (1.0 - left) * _smoothed(model, change) + missed(model, weights)
     error = np.where(np.isfinite(change), near, np.nan)
-    about = _size(model, _values(model, weights - model.prior_mean))
-    return NumericalError(_per_weight(model, near), _size(model, error) / about if about else 0.0)
+    size, whole = _size(model, error), _size(model, _values(model, weights))
+    about = _size(model, _values(model, weights - model.prior_mean)) if size > ROUNDING * whole else whole
+    return NumericalError(_per_weight(model, near), size / about if about else 0.0)
 
 
 def missed(model: TreeModel, weights: Array) -> float:
