@@ -3,7 +3,7 @@
 python benchmarks/regions.py cells          # error on 12 to 96 cells along a disk with a hole, of values and of u_n
 python benchmarks/regions.py placements     # the same shifted and turned at random, 40 times each on 12, 16, 24 cells
 python benchmarks/regions.py groundwater    # does the interval of the transmissivity hold it, over 40 draws?
-python benchmarks/regions.py corners        # values and fluxes past corners on 16 to 96 cells, error, estimate, coverage
+python benchmarks/regions.py corners        # values and fluxes past corners on 16 to 96 cells: error and coverage
 python benchmarks/regions.py walls          # a wall that is off: its std, and that inside, on 12 to 48 cells
 python benchmarks/regions.py drum           # the noisy wave-disk: error and coverage, three draws
 python benchmarks/regions.py plate          # error, weights and seconds on the plate with two holes
@@ -236,8 +236,8 @@ def drum(draws: int = 3) -> None:
         spent = time.process_time() - begin
         field = solution.predict(**{axis: problem.truth[axis] for axis in "txy"})
         score = ff.metrics.score(field, problem.truth)
-        print(f"seed {seed}: rmse {score['rmse']:.4f}, 90 % intervals cover {100 * score['coverage90']:.0f} %, mean std "
-              f"{score['mean_std']:.4f}, {solution.status}, {spent:.0f} processor seconds", flush=True)  # fmt: skip
+        print(f"seed {seed}: rmse {score['rmse']:.4f}, 90 % intervals cover {100 * score['coverage90']:.0f} %, mean "
+              f"std {score['mean_std']:.4f}, {solution.status}, {spent:.0f} processor seconds", flush=True)  # fmt: skip
 
 
 WORDS: dict[str, Callable[[], None]] = {

@@ -2,15 +2,20 @@
 
     python docs/make_reproduction.py RECORDS        the --out folder of `factorfield reproduce --data ...`
 
-Marked parts of the page are replaced, the rest is left. An earlier sweep (816 runs) left tables but no records; its
-numbers, in benchmarks/results/earlier-*.csv, stand where the records hold fewer runs, with a dagger.
+Marked parts of the page are replaced, the rest is left. Runs add up over sweeps: those of benchmarks/results/
+reproduction-runs.csv that have no record here are kept with the numbers they have there. An earlier sweep (816 runs)
+left tables but no runs; its numbers, in benchmarks/results/earlier-table1.csv, stand where there are fewer runs, with a
+dagger.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import sys
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -31,18 +36,53 @@ LONG_RUNS = "long: "  # how columns of the runs with more epochs begin
 TIMED = {"advection": "b = 0.4", "fisher-kpp": "nu = 1, rho = 1"}  # where Table 1 takes its seconds from
 PER_RUN = [
     "equation", "cell", "row", "method", "seed", "model", "options", "initial", "kind", "status", "rmse", "coverage90",
-    "crps", "exact_rmse", "exact_coverage90", "late_rmse", "epochs", "rhat", "ess", "fit", "processor", "cold", "warm",
-    "predict",
+    "crps", "exact_rmse", "exact_coverage90", "exact_crps", "late_rmse", "epochs", "rhat", "ess", "fit", "processor",
+    "cold", "warm", "predict",
 ]  # fmt: skip
+BY_NUMBERS = ("table1", "spread", "timing")  # tables that need nothing of a run but these
+SPEC = ["equation", "cell", "row", "method", "seed", "model", "options", "initial", "kind"]  # which run it is
+
+
+@dataclass(frozen=True)
+class Accumulated(Records):
+    """Records, and runs of earlier sweeps of which numbers are left."""
+
+    kept: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        new = Records(self.all).frame
+        known = set(new[SPEC].astype(str).itertuples(index=False, name=None))
+        is_old = [line not in known for line in self.kept[SPEC].astype(str).itertuples(index=False, name=None)]
+        old = self.kept[is_old].copy()
+        for name in ("model", "options"):
+            old[name] = [ast.literal_eval(text) for text in old[name]]
+        old["physics"] = [dict(_number(part) for part in cell.split(", ")) for cell in old["cell"]]
+        old["label"] = old["equation"] + ", " + old["cell"]
+        for score in ("rmse", "coverage90", "crps"):
+            old[f"stored_{score}"] = old[score].where(old["equation"] == "advection")
+            old[f"exact_{score}"] = old[f"exact_{score}"].where(old["equation"] == "advection", old[score])
+        frame = pd.concat([new.astype({"cell": str, "method": str}), old], ignore_index=True)[new.columns]
+        physics = dict(zip(frame["cell"], frame["physics"], strict=True))
+        cells = sorted(physics, key=lambda name: [value for _, value in sorted(physics[name].items())])
+        frame["cell"] = pd.Categorical(frame["cell"], cells, ordered=True)
+        frame["method"] = pd.Categorical(frame["method"], [*METHODS, "prior"], ordered=True)
+        return frame
+
+
+def _number(text: str) -> tuple[str, float]:
+    name, value = text.split(" = ")
+    return name, float(value)
 
 
 def main() -> None:
     store, runs = Store.open(sys.argv[1]), everything()
-    records = Records([record for run in runs if (record := store.read(run)) is not None])
+    kept = pd.read_csv(RESULTS / "reproduction-runs.csv").reindex(columns=PER_RUN)
+    records = Accumulated([record for run in runs if (record := store.read(run)) is not None], kept)
     text = PAGE.read_text(encoding="utf-8")
     parts = {
         "table1": table1(records), "counts": counts(records), "spread": spread(records), "misses": misses(records),
-        "claims": claims(records), "beyond": beyond(records), "origin": origin(records, len(runs)),
+        "claims": claims(records, text), "beyond": beyond(records), "origin": origin(records, len(runs)),
     }  # fmt: skip
     for name, part in parts.items():
         marked = rf"(<!-- {name}: docs/make_reproduction.py -->\n).*?(<!-- end -->)"
@@ -50,8 +90,8 @@ def main() -> None:
         assert found == 1, name
     PAGE.write_text(text, encoding="utf-8")
     (RESULTS / "reproduction.md").write_text(all_tables(records, parts["origin"]), encoding="utf-8")
-    frame = records.frame[PER_RUN]
-    frame.to_csv(RESULTS / "reproduction-runs.csv", index=False, float_format="%.4g", lineterminator="\n")
+    frame = records.frame[PER_RUN].sort_values(SPEC, key=lambda column: column.astype(str), kind="stable")
+    frame.to_csv(RESULTS / "reproduction-runs.csv", index=False, float_format="%.6g", lineterminator="\n")
     figures.story(records, IMAGES)
 
 
@@ -184,15 +224,18 @@ def scored(label: str, runs: int, rmse: float, coverage: float, crps: float, lat
     return [label, str(runs), shown(rmse), f"{100 * coverage:.1f} %", shown(crps), shown(later)]
 
 
-def claims(records: Records) -> str:
-    earlier = pd.read_csv(RESULTS / "earlier-claims.csv").set_index("claim")
+def claims(records: Records, page: str) -> str:
+    """The answer that rests on more runs: of these records, or the one that stands on the page."""
+    block = re.search(r"<!-- claims: .*?-->\n(.*?)\n<!-- end -->", page, re.S)
+    assert block is not None
+    before = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in block[1].splitlines()[2:]]
+    standing = {cells[0]: cells for cells in before}
     lines = []
-    for claim in answered(records):
-        old = earlier.loc[claim.text]
-        if claim.answer != "not run" and claim.runs >= old["runs"]:
-            lines.append([claim.text, claim.answer, claim.number, str(claim.runs)])
-        else:
-            lines.append([claim.text, str(old["answer"]), str(old["number"]), f"{old['runs']}{EARLIER}"])
+    for claim in answered(Records(records.all)):
+        old = standing.get(claim.text.replace("|", r"\|"))
+        is_better = claim.answer != "not run" and (old is None or claim.runs >= int(old[3].rstrip(EARLIER)))
+        own = [claim.text, claim.answer, claim.number, str(claim.runs)]
+        lines.append(own if old is None or is_better else [cell.replace(r"\|", "|") for cell in old])
     return markdown(["claim", "answer", "number", "runs"], lines)
 
 
@@ -200,7 +243,8 @@ def origin(records: Records, planned: int) -> str:
     commits = ", ".join(sorted({record["provenance"]["commit"] for record in records.all}))
     hours = sum(map(cost, records.all)) / 3600.0
     return (
-        f"{len(records.all)} of {planned} planned runs have records, made at commits {commits} in {hours:.1f} "
+        f"{len(records.frame)} of {planned} planned runs are done (all of them: "
+        f"`benchmarks/results/reproduction-runs.csv`), the last {len(records.all)} at commit {commits} in {hours:.1f} "
         f"core-hours. {EARLIER} marks numbers of an earlier sweep of 816 runs, whose records were not kept (commits "
         "62e2bf8, 43a2df3, a9a96fb, 590eb80)."
     )
@@ -218,11 +262,13 @@ def all_tables(records: Records, about: str) -> str:
         return f"```text\n{table.text()}\n```\n"
 
     head = "# The paper's experiments, from records\n\n    python docs/make_reproduction.py RECORDS\n\n" + about + "\n"
-    parts = [block(t) for make in TABLES.values() for t in make(records) if len(t.frame)]
+    new = Records(records.all)  # earlier runs have left only numbers
+    made = [make(records if name in BY_NUMBERS else new) for name, make in TABLES.items()]
+    parts = [block(table) for tables in made for table in tables if len(table.frame)]
     gate = records.pick(method="hmc", seed=None)[["label", "row", "seed", "status", "rhat", "ess"]]
     if len(gate):
         parts.append(block(Table("gate: HMC, run by run", gate.rename(columns={"label": "cell"}))))
-    here = [claim for claim in answered(records) if claim.answer != "not run"]
+    here = [claim for claim in answered(new) if claim.answer != "not run"]
     return "\n".join([head, *parts, block(as_table(here))])
 
 

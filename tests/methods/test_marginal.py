@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from factorfield.methods.marginal import axis_points, integrated, of_numbers
+from factorfield.methods.marginal import axis_points, elsewhere, integrated, of_numbers
 from factorfield.model.searched import Coordinate
 
 Density = Callable[[np.ndarray], float]
@@ -161,6 +161,29 @@ def test_of_two_modes_the_candidates_decide() -> None:
     assert near.mean[0] == pytest.approx(-0.8 / 1.01, abs=1e-3)
     assert better.mean[0] == pytest.approx(1.1 / 1.01, abs=1e-3)
     assert better.level > near.level + 5.0
+
+
+def test_a_higher_maximum_is_found_from_a_lower_one() -> None:
+    """Of a frequency: many maxima of a fiftieth of the prior's width, the highest of them at 1.13."""
+
+    def density(z: np.ndarray) -> float:
+        return 300.0 * math.cos(7.0 * (float(z[0]) - 1.13)) - 40.0 * (float(z[0]) - 1.13) ** 2
+
+    coordinates = (Coordinate("f", 2.0, 0.5, False),)
+    lower = integrated(density, np.array([0.0]), 1)
+    assert abs(lower.mean[0] - 1.13) > 0.4
+    better = elsewhere(density, coordinates, {"f": 2.0 + 0.5 * float(lower.mean[0])}, 1)
+    assert better is not None
+    found = integrated(density, np.array([(better["f"] - 2.0) / 0.5]), 1)
+    assert abs(found.mean[0] - 1.13) < 0.01
+    assert elsewhere(density, coordinates, {"f": 2.0 + 0.5 * float(found.mean[0])}, 1) is None
+
+
+def test_a_needle_between_the_nodes_of_the_quadrature_is_not_called_settled() -> None:
+    """A density that exists in a hundredth of the prior's width: its quadrature would have a std of nought."""
+    found = integrated(lambda z: 0.0 if abs(float(z[0])) < 0.01 else -math.inf, np.zeros(1), 1)
+    assert not found.settled
+    assert found.covariance[0, 0] > 0.1
 
 
 def test_the_way_to_the_maximum_does_not_matter() -> None:

@@ -32,6 +32,7 @@ from factorfield.methods.advice import (
     contradictions,
     error_misfits,
     free_directions,
+    is_missed,
     unconstrained,
     unfollowed,
 )
@@ -60,8 +61,8 @@ from factorfield.methods.joint.resolution import (
     richer,
     with_held_coefficients,
 )
-from factorfield.methods.joint.searched import is_searched, near_numbers, search_numbers
-from factorfield.methods.marginal import MARGINAL, UNSETTLED, Marginal
+from factorfield.methods.joint.searched import evidence_of, is_searched, near_numbers, search_numbers
+from factorfield.methods.marginal import MARGINAL, UNSETTLED, Marginal, elsewhere
 from factorfield.methods.noise import next_sigmas, of_block
 from factorfield.methods.resolution import NumericalError
 from factorfield.methods.starts import HELD, best_of, ends_of, start_values
@@ -171,10 +172,20 @@ class Joint:
         if error > self.tolerance and is_helping(block, error):
             better = richer(block, solution.trace["numerical_error_along"], self.tolerance)
         better = better or relinearised(block, posterior.weight_mean)
+        better = better or self._elsewhere(block, solution)
         if better is not None:
             return better
         sigmas = next_sigmas(block, of_block(block, posterior))
         return None if sigmas is None else block.with_sigmas(sigmas)
+
+    def _elsewhere(self, model: BlockModel, solution: Solution) -> BlockModel | None:
+        """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
+        if not is_missed(solution) or not is_searched(model):
+            return None
+        coordinates = number_coordinates(model.problem)
+        with threads.suited_to(model.size):
+            better = elsewhere(evidence_of(model), coordinates, solution.trace["searched"], len(coordinates))
+        return None if better is None else replace(model, start=better)
 
     def _run_several(self, model: BlockModel, progress: Progress | None) -> Solution:
         by_numbers = is_searched(model)
@@ -469,4 +480,4 @@ def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Ad
             found[group.name] = total, group.count
         elif total > UNFOLLOWED**2 * group.count:
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))
-    yield from contradictions(found)
+    yield from contradictions(found, posterior)

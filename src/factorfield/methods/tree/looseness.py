@@ -11,25 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from factorfield.methods.advice import beyond_chance
 from factorfield.methods.tree.errors import followed
 from factorfield.methods.tree.resolution import coarser
 from factorfield.methods.tree.search import given, log_evidence, search
 from factorfield.model.tree import TreeModel, with_looseness
 
-Array = NDArray[np.float64]
 MOST = 9  # powers of ten: looser is no equation
-
-
-def misses_data(model: TreeModel, weights: Array) -> bool:
-    """Are measurements missed beyond chance, though the noise that they were given is known?"""
-    for group in (g for g in model.groups if g.statement.kind == "observation" and g.name in model.given):
-        misfit = group.misfit(weights)
-        if beyond_chance(float(misfit @ misfit), group.count):
-            return True
-    return False
 
 
 def loosened(model: TreeModel, iterations: int, numbers: Mapping[str, float]) -> TreeModel:
@@ -39,9 +27,8 @@ def loosened(model: TreeModel, iterations: int, numbers: Mapping[str, float]) ->
         return model
     wide = coarser(model)
     if wide is None:
-        return max((_tried(model, power, iterations, numbers) for power in range(MOST + 1)), key=lambda pair: pair[1])[
-            0
-        ]
+        every = [_tried(model, power, iterations, numbers) for power in range(MOST + 1)]
+        return max(every, key=lambda pair: pair[1])[0]
     first = round(np.log10(loosened(wide, iterations, numbers).looseness))
     best, highest = _tried(model, first, iterations, numbers)
     for towards in (-1, 1):

@@ -145,17 +145,18 @@ def _product(factors: Sequence[Array]) -> Array:
 
 
 def belief(
-    model: TreeModel, lines: Lines, square_root: bool, known: BoxTree | None = None, keep: bool = False
-) -> tuple[BoxTree, bool]:
+    model: TreeModel, lines: Lines, square_root: bool, known: BoxTree | None = None, keep: bool = False,
+    without: Sequence[LocalGroup] = (),
+) -> tuple[BoxTree, bool]:  # fmt: skip
     """By Cholesky where the condition of every front permits, else by QR; and which it was."""
     if not square_root:
         try:
-            tree = eliminated(model, lines, False, known, keep)
+            tree = eliminated(model, lines, False, known, keep, without)
             if tree.rcond > LEAST_RCOND:
                 return tree, False
         except linalg.LinAlgError:  # information that rounding made negative
             pass
-    return eliminated(model, lines, True, known, keep), True
+    return eliminated(model, lines, True, known, keep, without), True
 
 
 def search(
@@ -299,7 +300,7 @@ def log_evidence(model: TreeModel, found: Found) -> float:
 def _level(model: TreeModel, found: Found, lines: Lines, without: Sequence[LocalGroup]) -> float:
     """log of the integral of the factors, up to what does not depend on them being there: of steps from where they are
     linearised, so that nothing large cancels."""
-    tree = eliminated(model, lines, found.square_root, found.tree, True, without)
+    tree, _ = belief(model, lines, found.square_root, found.tree, True, without)
     kept = [
         (misfit, rows) if group not in without else (np.zeros(len(misfit)), rows)
         for group, misfit, rows in zip(model.groups, lines.misfits, lines.rows, strict=True)

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from factorfield.errors import Advice, expected
 from factorfield.messages.boxes import BoxTree
 from factorfield.methods import taken
-from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, unconstrained, unfollowed
-from factorfield.methods.marginal import MARGINAL, UNSETTLED
+from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, is_missed, unconstrained, unfollowed
+from factorfield.methods.marginal import MARGINAL, UNSETTLED, elsewhere
 from factorfield.methods.tree.errors import followed
-from factorfield.methods.tree.looseness import loosened, misses_data
+from factorfield.methods.tree.looseness import loosened
 from factorfield.methods.tree.resolution import NumericalError, numerical_error
 from factorfield.methods.tree.search import Found, log_evidence, search
-from factorfield.methods.tree.searched import FoundNumbers, is_searched, mean_near, search_numbers
+from factorfield.methods.tree.searched import FoundNumbers, evidence_of, is_searched, mean_near, search_numbers
 from factorfield.model.model import Model
 from factorfield.model.searched import latents, number_coordinates
 from factorfield.model.tree import TreeModel, prolonged, refined_cells, tree_model, with_cells, with_condition
@@ -43,6 +43,7 @@ Array = NDArray[np.float64]
 HELPED = 0.9  # of the error that cells halved twice may leave: else rounding, or noise, is what is left
 FREE = 0.1  # of the prior's standard deviation, ten times the field's size: a place that is left with it
 ASKED = 64.5  # places at most, all over the domain
+MOST_SCANNED = 3000  # weights of a model that is worth some forty evaluations of the marginal likelihood
 KEPT = 2 << 30  # bytes of messages that may be kept, so that `condition` renews only what changes
 
 
@@ -71,17 +72,21 @@ class Tree:
         return self._run(taken(model, TreeModel, self.name), progress)
 
     def refine(self, model: Model, solution: Solution) -> TreeModel | None:
-        """The same problem on halved cells, from the solution found; None where they are small enough or too many, or
-        where nothing settles the field: smaller cells would not either."""
+        """The same problem from other numbers, if those are better, else on halved cells, from the solution found; None
+        where cells are small enough or too many, or where nothing settles the field: smaller cells would not either."""
         tree = taken(solution.model, TreeModel, self.name)
+        other = self._elsewhere(tree, solution)
+        if other is not None:
+            return other
         error = solution.trace["numerical_error"]
         history = (*tree.errors_before, error)
-        enough = error <= self.tolerance or (len(history) > 2 and error > HELPED * history[-3])
+        missed = is_searched(tree) and is_missed(solution)  # cells may be too large for other numbers, that fit better
+        enough = error <= self.tolerance and not missed
+        enough = enough or (len(history) > 2 and error > HELPED * history[-3])
         enough = enough or any(advice.kind == "free-directions" for advice in solution.advice or ())
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
-            missed = error > self.tolerance and misses_data(tree, solution.posterior.weight_mean)
-            if not missed or tree.looseness > 1.0:
+            if error <= self.tolerance or not is_missed(solution) or tree.looseness > 1.0:
                 return None
             looser = loosened(tree, self.iterations, solution.trace.get("searched", {}))
             return looser if looser.looseness > 1.0 else None
@@ -89,6 +94,14 @@ class Tree:
         if tree.is_linear:
             return finer
         return _from(finer, prolonged(finer, tree, solution.posterior.weight_mean), solution.trace)
+
+    def _elsewhere(self, model: TreeModel, solution: Solution) -> TreeModel | None:
+        """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
+        if model.size > MOST_SCANNED or not is_searched(model) or not is_missed(solution):
+            return None
+        coordinates = number_coordinates(model.problem)
+        better = elsewhere(evidence_of(model), coordinates, solution.trace["searched"], len(coordinates))
+        return None if better is None else replace(model, start=better, errors_before=())
 
     def _run(
         self, model: TreeModel, progress: Progress | None, known: BoxTree | None = None,
@@ -241,4 +254,4 @@ def advice_about(
             found[group.name] = total, group.count
         elif total > UNFOLLOWED**2 * group.count and status == "converged":
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))
-    yield from contradictions(found)
+    yield from contradictions(found, posterior)
