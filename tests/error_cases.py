@@ -34,6 +34,18 @@ STATIONARY = 'equation = "u_xx = 1"\n\n[domain]\nx = [0, 1]\n'
 BEAM = STATIONARY.replace("u_xx", "u_xxxx")
 NO_START = HEAT.partition("[[initial]]")[0]
 WAVES = HEAT.replace("u_t = nu*u_xx", "u_tt = nu*u_xx")
+PLANE = """\
+equation = "u_t = u_xx + u_yy"
+
+[domain]
+x = { periodic = [0, 1] }
+y = { periodic = [0, 1] }
+t = [0, 1]
+
+[[initial]]
+text = "u = 1"
+
+"""
 DISK = """\
 equation = "u_xx + u_yy = -1"
 
@@ -295,6 +307,8 @@ CASES = [
     file("too few cells in windows", HEAT + '[method]\nname = "chain"\ncells = { x = 6 }\n'),
     file("cells and modes", HEAT + '[method]\nname = "chain"\ncells = { x = 48 }\nmodes = { x = 4 }\n'),
     file("cells in windows without a start", NO_START + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
+    file("cells along one axis of a plane", PLANE + '[method]\nname = "chain"\ncells = { x = 24 }\n'),
+    file("too many cells of a plane", PLANE + '[method]\nname = "chain"\ncells = { x = 24, y = 500 }\n'),
     file("cells in windows of waves", WAVES + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
     file("splines of an even degree", STATIONARY + '[method]\nname = "tree"\ndegree = 4\n'),
     file("derivatives that splines do not have", BEAM + '[method]\nname = "tree"\ndegree = 3\n'),

@@ -46,8 +46,9 @@ def solved() -> ff.Solution:
 
 
 def log_mean(solution: ff.Solution) -> tuple[float, float]:
-    """Mean and sd of log D."""
-    mean, std = solution.parameters["D"]["mean"], solution.parameters["D"]["std"]
+    """Mean and sd of log D, without the numerical error."""
+    found = solution.posterior.exact.parameters()["D"]
+    mean, std = found["mean"], found["std"]
     spread = math.log1p((std / mean) ** 2)
     return math.log(mean) - 0.5 * spread, math.sqrt(spread)
 

@@ -23,6 +23,7 @@ from factorfield.model.choices import (
     check_orders,
     checked_counts,
     shown,
+    starts_by_formula,
     window_modes,
     window_prior,
     window_sigmas,
@@ -340,10 +341,7 @@ def _traits(
         linear, autonomous, linear and autonomous and not unknown and _is_separable(problem, relations),
         steady_windows=linear and autonomous and not decays,
         has_later_data=unknown or any(_is_later(s, horizon.lower) for s in statements),
-        starts_by_formula=any(
-            (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
-            for s in statements
-        ),
+        starts_by_formula=starts_by_formula(problem),
         asked_too_often=_asked_too_often(problem),
     )  # fmt: skip
 

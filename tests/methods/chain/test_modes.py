@@ -114,8 +114,8 @@ def test_modes_grow_by_half_up_to_what_a_window_can_hold() -> None:
 
 def test_a_grown_model_keeps_what_was_asked_and_may_grow_again() -> None:
     before = replace(model_of(degree=9, windows=[0.0, 0.5, 1.0]), start={"a": 1.0})
-    after = grown(before, "x")
+    after = grown(before, "x", {"b": 2.0})
     assert after.modes["x"] == int(np.ceil(1.5 * before.modes["x"])) and after.degree == 9
-    assert after.edges == (0.0, 0.5, 1.0) and after.growing == ("x",) and after.start == {"a": 1.0}
-    free = grown(model_of(activation=ff.PiecewiseExponential()), "x")
+    assert after.edges == (0.0, 0.5, 1.0) and after.growing == ("x",) and after.start == {"a": 1.0, "b": 2.0}
+    free = grown(model_of(activation=ff.PiecewiseExponential()), "x", {})
     assert free.edges is None and free.representation.forms["u"].activation.name == ff.PiecewiseExponential().name

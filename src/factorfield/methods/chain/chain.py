@@ -43,6 +43,7 @@ from factorfield.methods.chain.plane import is_told, solver_of, told_path
 from factorfield.methods.chain.profile import is_lost, profile_search
 from factorfield.methods.chain.remade import is_complete, longer, model_of
 from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
+from factorfield.methods.chain.sensitivity import felt_by_coefficients, felt_by_numbers
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.marginal import MARGINAL, UNSETTLED, elsewhere
 from factorfield.methods.noise import next_sigmas, of_windows
@@ -50,7 +51,7 @@ from factorfield.methods.resolution import NumericalError
 from factorfield.methods.starts import best_of, ends_of, start_values
 from factorfield.model.functions import with_numbers
 from factorfield.model.model import Model, WindowModel
-from factorfield.model.searched import latents, position
+from factorfield.model.searched import latents, number_coordinates, position
 from factorfield.model.windowed import window_model
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import ChainPosterior
@@ -172,7 +173,7 @@ class Chain:
         windows = taken(solution.model, WindowModel, self.name)
         posterior = solution.posterior
         assert isinstance(posterior, ChainPosterior)
-        if windows.in_plane and solution.status == "unresolved":
+        if windows.in_plane and solution.status == "unresolved" and is_told(windows):
             more = on_more_cells(windows, solution.trace.get("numerical_error", np.inf), self.tolerance)
             if more is not None:
                 return more
@@ -273,20 +274,23 @@ class Chain:
         while True:
             solver = WindowSolver(model.at(begin), self.iterations)
             path = self._filtered(solver, progress) if model.edges is None else Path(list(model.edges), [])
-            if path.unresolved is not None:
+            if path.unresolved is not None and model.start:
                 return self._smoothed(solver, path, progress)
+            if path.unresolved is not None:  # of numbers that are but guessed: details may be what measurements deny
+                path = replace(self, adapt=False)._filtered(solver, progress)
             frozen = replace(model, edges=tuple(path.edges))
             windows = windows_of(frozen, self.iterations)
             found = search_marginal(frozen, windows, begin, progress)
             solver = WindowSolver((model if model.edges is None else frozen).at(found.mean), self.iterations)
             final = self._filtered(solver, progress)
-            if final.unresolved is not None or final.edges == path.edges:
+            near = latents(model.coordinates, found.mean)
+            if final.unresolved is not None:  # more modes, from here on
+                return replace(self._smoothed(solver, final, progress), near=near)
+            if final.edges == path.edges:
                 break
-            model = replace(model, edges=tuple(final.edges), start=latents(model.coordinates, found.mean))
+            model = replace(model, edges=tuple(final.edges), start=near)
             begin = position(model.coordinates, model.start)
-        search = replace(self._smoothed(solver, final, progress), near=latents(model.coordinates, found.mean))
-        if search.path.unresolved is not None:
-            return search
+        search = replace(self._smoothed(solver, final, progress), near=near)
         if not found.settled:
             search = replace(search, status=Status("max-iterations", UNSETTLED))
         elif search.status == "converged":
@@ -356,9 +360,16 @@ class Chain:
             solved, weights = replace(model, held=search.solver.model.held), path.centres
             if model.in_plane:
                 weights = [search.solver.in_order(path.mean(index)) for index in range(len(path.links))]
-            return fewer_cells.numerical_error(solved, weights, self.iterations, path.starts[-1])
-        place = None if search.searched is None else search.searched.marginal.mean
-        return fewer_modes.numerical_error(search.solved, path, self.iterations, place)
+            error = fewer_cells.numerical_error(solved, weights, self.iterations, path.starts[-1])
+        else:
+            place = None if search.searched is None else search.searched.marginal.mean
+            error = fewer_modes.numerical_error(search.solved, path, self.iterations, place)
+        numbers = None if search.searched is None else search.searched.numbers
+        if error is None or (numbers is None and not model.local):  # fewer modes find coefficients of their own
+            return error
+        if numbers is None:
+            return replace(error, root=felt_by_coefficients(error.root, path, search.solved))
+        return replace(error, root=felt_by_numbers(error.root, path, numbers, number_coordinates(model.problem)))
 
     def _judged(self, status: Status, model: WindowModel, error: NumericalError | None) -> Status:
         """The status beside the numerical error."""
@@ -375,7 +386,7 @@ class Chain:
         model, path, solver = search.model, search.path, search.solver
         posterior, error = search.posterior, self._numerical_error(search)
         if error is not None:
-            posterior = replace(posterior, numerical=_beside_numbers(error.root, posterior.representation.size))
+            posterior = replace(posterior, numerical=error.root)
         settings: Mapping[str, object] = {
             **model.settings, "method": self.name, "tolerance": self.tolerance,
             "windows": [float(edge) for edge in path.edges], "factorisations": solver.factorisations,
@@ -399,8 +410,3 @@ class Chain:
             resume=lambda problem: self.resume(model, problem, search.near, path),
             advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip
-
-
-def _beside_numbers(root: Array, size: int) -> Array:
-    """A root of errors of windows' weights, with none for the numbers that stand beside them."""
-    return np.concatenate([root, np.zeros((len(root), size - root.shape[1], root.shape[2]))], axis=1)

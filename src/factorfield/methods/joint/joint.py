@@ -74,7 +74,6 @@ from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
 from factorfield.model.searched import latents, number_coordinates
 from factorfield.posterior.gaussian import GaussianPosterior
-from factorfield.problem.domain import TIME
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
 
@@ -247,11 +246,11 @@ class Joint:
     def _numerical_error(
         self, model: BlockModel, posterior: GaussianPosterior, found: Marginal | None
     ) -> NumericalError | None:
-        """By the same problem with fewer modes; None for other ansatzes than fields linear in their weights, and over
-        time, where labels of the start settle how many modes there are."""
+        """By the same problem with fewer modes; None for the paper's model, which is meant as it is, and for other
+        ansatzes than fields linear in their weights."""
         form = next(iter(model.representation.forms.values()))
         plain = isinstance(form.activation, Identity) and len(form.latents) == 1
-        if model.follows_protocol or TIME in model.problem.domain or not plain:
+        if model.follows_protocol or not plain:
             return None
 
         held = bool(found is None and (model.problem.unknowns or model.problem.functions))
