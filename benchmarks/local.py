@@ -6,6 +6,9 @@
     python benchmarks/local.py nonlinear [--cells 200]                      -Laplace u + u^3 = f, 600 modes
     python benchmarks/local.py gallery [--problems heat,wave]               worked problems, a tree over space and time
     python benchmarks/local.py fronts [--problems shock,front]              cells that follow a front, chosen by chain
+    python benchmarks/local.py plane [--cells 16,24,32]                     a front across a plane, and by default
+    python benchmarks/local.py moved                                        a region with time, walls of all kinds
+    python benchmarks/local.py against --source EARLIER/src                 fisher-kpp-2d, in turn with another version
 
 Seconds are the processor's, which other work on the machine does not change much; with one BLAS thread they are those
 of a clock on an idle machine. `solve` is one elimination and the mean, the model's construction is told beside it.
@@ -18,6 +21,8 @@ import argparse
 import os
 import resource
 import statistics
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -323,28 +328,117 @@ def fronts(names: list[str]) -> None:
         )
 
 
+def crossing(width: float) -> tuple[ff.Problem, Callable[..., Any], float]:
+    """Fisher's wave u = (1 + exp(z / width))^-2 at an angle across the unit square: speed 0.5, up to t = 0.8."""
+    across, end, spread = (float(np.cos(0.6)), float(np.sin(0.6))), 0.8, 0.005
+    rate = 6.0 * spread / width**2
+    speed = float(5.0 * np.sqrt(rate * spread / 6.0))
+    text = "u = (1 + exp(({!r}*x + {!r}*y - {!r}*{} - 0.35)/{}))**(-2)"
+    domain = {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1), "t": ff.Interval(0, end)}
+    sides = [ff.Boundary(text.format(*across, speed, "t", width), at={a: e}) for a in "xy" for e in (0, 1)]
+    start = ff.Initial(text.format(*across, speed, "0.0", width))
+    problem = ff.Problem("u_t = D*(u_xx + u_yy) + r*u*(1 - u)", domain, {"D": spread, "r": rate}, [start, *sides])
+    return problem, lambda x, y, t: _wave((across[0] * x + across[1] * y - speed * t - 0.35) / width), end
+
+
+def _wave(z: Any) -> Any:
+    return (1.0 + np.exp(z)) ** -2.0
+
+
+def surrounded() -> tuple[ff.Problem, Callable[..., Any], float]:
+    """u = exp(-t) cos 2x sin(1.5 y + 0.3) in a disk with a hole: Robin's condition outside, a flux inside."""
+    field = "exp(-t)*cos(2*x)*sin(1.5*y + 0.3)"
+    slopes = "(-2*exp(-t)*sin(2*x)*sin(1.5*y + 0.3)*{} + 1.5*exp(-t)*cos(2*x)*cos(1.5*y + 0.3)*y)"
+    source = f"(-1 + 0.3*(4 + 2.25))*{field} - {field}*(1 - {field})"
+    hole = f"-{slopes.format('(x - 0.3)')}/sqrt((x - 0.3)**2 + y**2)"
+    rim = f"{slopes.format('x')}/sqrt(x**2 + y**2) + 2*{field}"
+    problem = ff.Problem(
+        f"u_t = 0.3*(u_xx + u_yy) + u*(1 - u) + {source}",
+        {"x": ff.Interval(-1, 1), "y": ff.Interval(-1, 1), "t": ff.Interval(0, 1)}, {},
+        [
+            ff.Initial("u = cos(2*x)*sin(1.5*y + 0.3)"), ff.Boundary(f"u_n + 2*u = {rim}", at="x**2 + y**2 > 0.9"),
+            ff.Boundary(f"u_n = {hole}", at="x**2 + y**2 < 0.9"),
+        ],
+        region=ff.Region("x**2 + y**2 < 1 and (x - 0.3)**2 + y**2 > 0.1"),
+    )  # fmt: skip
+    return problem, lambda x, y, t: np.exp(-t) * np.cos(2 * x) * np.sin(1.5 * y + 0.3), 1.0
+
+
+def planes(case: tuple[ff.Problem, Callable[..., Any], float], cells: list[int]) -> None:
+    """On given cells, and (0) by default."""
+    problem, exact, end = case
+    print("| cells | windows | relative L2 | largest error | estimated | 90 % covers | rms z | status | s | GiB |")
+    for count in cells:
+        asked = {"cells": {"x": count, "y": count}} if count else {}
+        method = {"method": "chain"} if count else {}
+        seconds, solution = timed(lambda given={**asked, **method}: ff.solve(problem, **given))
+        lines = {name: np.linspace(axis.lower, axis.upper, 41) for name, axis in problem.domain.items() if name != "t"}
+        grid = {"t": np.linspace(0.0, end, 9), **lines}
+        field = solution.predict(**grid).transpose("t", "x", "y")
+        t, x, y = np.meshgrid(*grid.values(), indexing="ij")
+        wanted = exact(x, y, t)
+        error = field["mean"].values - wanted
+        there = np.isfinite(error)
+        z = error[there] / field["std"].values[there]
+        print(
+            f"| {solution.settings['cells']['x']}{'' if count else ' (chosen)'} | {solution.trace['windows']} | "
+            f"{np.linalg.norm(error[there]) / np.linalg.norm(wanted[there]):.1e} | {np.abs(error[there]).max():.1e} | "
+            f"{solution.trace['numerical_error']:.1e} | {np.mean(np.abs(z) < 1.645):.0%} | "
+            f"{np.sqrt(np.mean(z**2)):.2g} | {solution.status} | {seconds:.1f} | {memory():.2f} |",
+            flush=True,
+        )  # fmt: skip
+
+
+ONE = """
+import time, factorfield as ff
+ff.solve(ff.problems.get("heat"))
+problem = ff.problems.get("fisher-kpp-2d")
+begin = time.process_time()
+solution = ff.solve(problem)
+seconds = time.process_time() - begin
+truth = problem.truth
+print(seconds, ff.metrics.score(solution.predict(**{d: truth[d].values for d in truth.dims}), truth)["relative_l2"])
+"""
+
+
+def against(source: str) -> None:
+    """fisher-kpp-2d with this version and with another one, three times in turn."""
+    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+    found: dict[str, list[tuple[float, float]]] = {"other": [], "this": []}
+    for _ in range(3):
+        for name, path in (("other", source), ("this", here)):
+            environment = {**os.environ, "PYTHONPATH": os.path.abspath(path)}
+            told = subprocess.run([sys.executable, "-c", ONE], env=environment, capture_output=True, check=True)
+            seconds, error = map(float, told.stdout.split())
+            found[name].append((seconds, error))
+    other, this = (statistics.median(seconds for seconds, _ in found[name]) for name in ("other", "this"))
+    errors = ", ".join(f"{found[name][0][1]:.1e}" for name in ("other", "this"))
+    print(f"fisher-kpp-2d: {other:.2f} s and {this:.2f} s, {other / this:.1f} times faster; relative L2 {errors}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("question", choices=["poisson", "splu", "space", "nonlinear", "gallery", "fronts"])
+    parser.add_argument("question", choices=[*QUESTIONS])
     parser.add_argument("--cells", default="")
     parser.add_argument("--degree", type=int, default=5)
     parser.add_argument("--problems", default="")
+    parser.add_argument("--source", default="", help="the sources of another version")
     given = parser.parse_args()
-    cells = [int(count) for count in given.cells.split(",") if count]
-    if given.question == "poisson":
-        poisson(cells or [64, 128, 256], given.degree)
-    elif given.question == "splu":
-        against_splu((cells or [128])[0], given.degree)
-    elif given.question == "space":
-        space(cells or [16, 24, 32])
-    elif given.question == "gallery":
-        usual = "heat,wave,klein-gordon,advection-diffusion,poisson-source,gray-scott,burgers"
-        gallery((given.problems or usual).split(","))
-    elif given.question == "fronts":
-        fronts(given.problems.split(",") if given.problems else list(FRONTS))
-    else:
-        nonlinear((cells or [200])[0])
+    QUESTIONS[given.question](given, [int(count) for count in given.cells.split(",") if count])
 
+
+USUAL = "heat,wave,klein-gordon,advection-diffusion,poisson-source,gray-scott,burgers"
+QUESTIONS: dict[str, Callable[[argparse.Namespace, list[int]], None]] = {
+    "poisson": lambda given, cells: poisson(cells or [64, 128, 256], given.degree),
+    "splu": lambda given, cells: against_splu((cells or [128])[0], given.degree),
+    "space": lambda given, cells: space(cells or [16, 24, 32]),
+    "nonlinear": lambda given, cells: nonlinear((cells or [200])[0]),
+    "gallery": lambda given, cells: gallery((given.problems or USUAL).split(",")),
+    "fronts": lambda given, cells: fronts(given.problems.split(",") if given.problems else list(FRONTS)),
+    "plane": lambda given, cells: planes(crossing(0.05), cells or [16, 24, 32, 0]),
+    "moved": lambda given, cells: planes(surrounded(), cells or [12, 16, 24, 0]),
+    "against": lambda given, cells: against(given.source),
+}
 
 if __name__ == "__main__":
     main()

@@ -137,6 +137,8 @@ CASES = [
         "several methods to rank", "rank", "a.toml", "b.toml", a__toml=HEAT, b__toml=HEAT + '[method]\nname = "joint"\n'
     ),
     line("a problem file for further measurements", "next", "heat.toml", heat__toml=HEAT),
+    line("a target of further measurements without a place", "next", "run.nc", "--within", "x"),
+    line("further measurements on a grid and from a file", "next", "run.nc", "--grid", "x=0:1:5", "--at", "places.csv"),
     line("a misspelt method to compare", "compare", "heat", "--methods", "joint,lapalce"),
     line("text for a whole number", "calibrate", "--draws", "many"),
     line("an unknown row of the registry", "calibrate", "ring-strat"),
@@ -178,6 +180,7 @@ CASES = [
     change("an unknown function", "nu*u_xx", "sn(u)"),
     change("an unknown symbol", "nu*u_xx", "mu*u_xx"),
     change("a Greek letter", "nu*u_xx", "\u03bd*u_xx"),
+    change("derivatives as fractions", "u_t = nu*u_xx", "du/dt = nu*d2u/dx2"),
     change("a caret", "nu*u_xx", "nu*u_x^2"),
     change("two equals signs", "u_t = nu", "u_t = 0 = nu"),
     change("an empty equation", "u_t = nu*u_xx", ""),
@@ -193,6 +196,7 @@ CASES = [
     change("an unknown kind of axis", "periodic", "perodic"),
     change("text for a coefficient", "nu = 0.02", 'nu = "0.02"'),
     change("an unknown with a negative std", "nu = 0.02", "nu = { mean = 1, std = -1 }"),
+    change("an unknown that is known", "nu = 0.02", "nu = { mean = 1, std = 0 }"),
     change("an unknown without std", "nu = 0.02", "nu = { mean = 1 }"),
     change("a positive unknown with a negative mean", "nu = 0.02", "nu = { mean = -1, std = 1, positive = true }"),
     change("an unknown over no axis", "nu = 0.02", 'nu = { mean = 1, std = 1, over = "z" }'),
@@ -264,6 +268,11 @@ CASES = [
     file("two columns of one name", DATA, data__csv="x,t,u,u\n0.1,0.5,0.5,0.4\n"),
     change("a sensor outside", "x = 0.6", "x = 60", WIDE, data__csv=WIDE_LOG),
     change("a sensor without a place", "T2 = { x = 0.6 }", "T2 = {}", WIDE, data__csv=WIDE_LOG),
+    change(
+        "columns without places", "{ T1 = { x = 0.1 }, T2 = { x = 0.6 } }", '["T1", "T2"]', WIDE, data__csv=WIDE_LOG
+    ),
+    change("timestamps without a unit", ' unit = "h",', "", LOGGER, data__csv=LOG),
+    file("days as Excel counts them", LOGGER, data__csv="time,x,u\n45413.04167,0.1,0.5\n45413.08333,0.6,-0.5\n"),
     change("a sensor that is not in the file", "T2 =", "T3 =", WIDE, data__csv=WIDE_LOG),
     change("a place of the sensors twice", "sigma = 0.1", 'sigma = 0.1\nx = "T1"', WIDE, data__csv=WIDE_LOG),
     file("a wall inside", ROD + '[[boundary]]\ntext = "u = 0"\nat = { x = 0.01 }\n'),

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import factorfield as ff
 from factorfield.model.graded import cells_of, uniform
-from factorfield.model.process import kernel, root_on, size_and_length
+from factorfield.model.process import kernel, root_on, size_and_lengths
 from factorfield.problem.domain import Axis
 
 AXES = {"interval": ff.Interval(0.0, 2.0), "ring": ff.Periodic(0.0, 2.0)}
@@ -23,7 +23,7 @@ def test_any_cells_that_are_fine_enough_give_the_process_its_own_covariance(axis
     x = np.linspace(0.0, 1.99, 23)
     wanted = 1.5**2 * kernel(x[:, None] - x, axis, 0.4)
     for cells in (uniform(axis, 40), graded):
-        root = cells(x) @ root_on(cells, axis, 1.5, 0.4)
+        root = 1.5 * cells(x) @ root_on(cells, axis, 0.4)
         assert_allclose(root @ root.T, wanted, atol=0.01 * 1.5**2)
 
 
@@ -35,5 +35,6 @@ def test_size_and_length_are_found_from_noisy_labels(sigma: float | None) -> Non
     for seed in range(10):
         rng = np.random.default_rng(seed)
         y = root @ rng.standard_normal(60) + 0.1 * rng.standard_normal(60)
-        found.append(size_and_length(x, y, axis, sigma))
+        size, (length,) = size_and_lengths([x], y, [axis], sigma)
+        found.append((size, length))
     assert_allclose(np.mean(np.log(found), axis=0), np.log([2.0, 0.4]), atol=0.35)

@@ -88,6 +88,16 @@ class InteriorNoise:
             result[part.where] = part.root @ (own - part.directions @ (part.directions.T @ own))
         return result
 
+    def between(self, rows: Array) -> Array:
+        """Covariances of functionals, rows (n, size), with all."""
+        result = np.zeros(rows.shape)
+        for part in self.parts:
+            noise = rows[:, part.where] @ part.root
+            noise -= (noise @ part.directions) @ part.directions.T
+            noise -= (noise @ part.directions) @ part.directions.T
+            result[:, part.where] = noise @ part.root.T
+        return result
+
     def dense(self) -> Array:
         result = np.zeros((self.size, self.size))
         for part in self.parts:
@@ -181,7 +191,8 @@ def conditioned(link: Segment, inner: Array, state: Array, target: Array) -> Seg
     They are noise of two kinds away from functionals of s: what stays inside and eta, which the end sees. None where
     they tell of the noise inside and it lies in several blocks: they would link them.
     """
-    within = np.column_stack([inner[:, part.where] @ part.block for part in link.interior.parts])
+    none = np.zeros((len(target), 0))
+    within = np.column_stack([none, *(inner[:, part.where] @ part.block for part in link.interior.parts)])
     told = within @ within.T
     felt = float(np.trace(told)) > INTERIOR_FELT
     if felt and len(link.interior.parts) > 1:
@@ -237,6 +248,16 @@ def components(rows: Array, end: Array, inner: Indices, state: Indices) -> list[
     ]
 
 
+def told(offset: Array, end: Array) -> Segment:
+    """A window of which nothing is uncertain: its inner weights, and the state at its end."""
+    none = np.zeros((len(offset), 0))
+    slope, transition = (np.broadcast_to(0.0, (count, len(end))) for count in (len(offset), len(end)))
+    return Segment(
+        slope, offset, InteriorNoise(len(offset), ()), none, Message.nothing(len(end)), transition, end,
+        np.zeros((len(end), 0)),
+    )  # fmt: skip
+
+
 # -- messages along a path of windows
 
 
@@ -276,11 +297,11 @@ def smoothed(belief: Belief, link: Segment, future: Message) -> Belief:
 
 def smoothed_with_end(belief: Belief, link: Segment, future: Message) -> tuple[Belief, Array]:
     """The smoothed belief, and a root of the end's state in the same noises: products with it are covariances."""
-    width = len(belief.mean)
-    start = np.zeros((width + len(link.offset), 2 * width))
-    start[:width, :width] = belief.root
-    start[width:, :width] = link.slope @ belief.root
-    start[width:, width:] = link.end_noise
+    width, known = belief.root.shape
+    start = np.zeros((width + len(link.offset), known + link.end_noise.shape[1]))
+    start[:width, :known] = belief.root
+    start[width:, :known] = link.slope @ belief.root
+    start[width:, known:] = link.end_noise
     mean = np.concatenate([belief.mean, link.offset + link.slope @ belief.mean])
     end = _both(belief, link)
     if not len(future.rows):
@@ -291,7 +312,7 @@ def smoothed_with_end(belief: Belief, link: Segment, future: Message) -> tuple[B
 
 def smoothed_mean(belief: Belief, link: Segment, future: Message) -> Array:
     """The mean of (s, v) given everything, without the far dearer root."""
-    state, eta, width = belief.mean, np.zeros(len(belief.mean)), len(belief.mean)
+    state, eta, width = belief.mean, np.zeros(link.end_noise.shape[1]), belief.root.shape[1]
     if len(future.rows):
         moved = _both(belief, link).standard(future).mean
         state, eta = state + belief.root @ moved[:width], moved[width:]

@@ -22,6 +22,7 @@ from factorfield.errors import expected, nearest, needed
 from factorfield.model.choices import affordable_modes, modes_of_functions
 from factorfield.model.model import BlockModel, Model, WindowModel
 from factorfield.model.tree import TreeModel
+from factorfield.model.windowed import suits_region
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
@@ -74,11 +75,12 @@ def names() -> list[str]:
 
 
 def default_method(item: Problem | Model) -> str:
-    """What suits a problem: boxes in regions and in three axes of space, else windows where there is time, else one
-    block unless its sources need more modes than that may have; what suits a model: the method that takes it."""
+    """What suits a problem: boxes in three axes of space and in regions, unless windows suit those; else windows where
+    there is time, else one block unless its sources need more modes than that may have; what suits a model: the method
+    that takes it."""
     if isinstance(item, Model):
         return next((method for kind, (_, method) in KINDS.items() if isinstance(item, kind)), "joint")
-    if len(item.domain.space) > 2 or item.shape is not None:
+    if len(item.domain.space) > 2 or (item.shape is not None and not suits_region(item)):
         return "tree"
     if TIME in item.domain:
         return "chain"

@@ -22,7 +22,9 @@ from factorfield.problem.problem import Problem
 Array = NDArray[np.float64]
 DEGREE = 5
 GAUSS_POINTS = 4  # of a cell: products of two splines times a third are integrated nearly exactly
-LEAST_CELLS, FEWEST_CELLS, MOST_CELLS = 12, 48, 400  # may be asked for, are tried first, are affordable
+LEAST_CELLS = 12  # along an axis, that may be asked for
+# along each of one or two axes: are tried first, are affordable, and are asked for in examples
+FEWEST_CELLS, MOST_CELLS, EXAMPLE = {1: 48, 2: 16}, {1: 400, 2: 64}, {1: 64, 2: 32}
 DERIVATIVES = 3  # that a monitor reads
 LEAST_DENSITY = 0.3  # of the mean: no cell is wider than about three mean ones
 SAMPLES = 8  # points of a cell at which a monitor is read
@@ -65,6 +67,15 @@ class GradedSpline:
         half = 0.5 * np.diff(edges)
         points = (edges[:-1] + half)[:, None] + half[:, None] * nodes
         return points.ravel(), (half[:, None] * shares).ravel()
+
+    @cached_property
+    def places(self) -> Array:
+        """One for every spline, where it is large: the breaks of a ring, else the means of its inner knots."""
+        if self.periodic:
+            return np.array(self.breaks[:-1])
+        sums = np.cumsum(np.append(0.0, self.knots))
+        found = (sums[self.degree + 1 : self.degree + 1 + self.size] - sums[1 : 1 + self.size]) / self.degree
+        return np.clip(found, self.breaks[0], self.breaks[-1])
 
     def spec(self) -> dict[str, Any]:
         return {
@@ -112,20 +123,24 @@ def first_cells(
 ) -> dict[str, GradedSpline]:
     """Equal cells to begin with, as many as asked for or, of "auto", few."""
     space = problem.domain.space
-    if len(space) != 1 or modes is not None:
+    if not 1 <= len(space) <= 2 or modes is not None:
         received = "modes= beside it" if modes is not None else f"{len(space)} of them"
-        raise expected("cells= along the one axis of space for method='chain'", received, "method='tree'")
+        raise expected("cells= along one or two axes of space for method='chain'", received, "method='tree'")
     if may_not_follow(problem):
         raise expected("equations of first order in time with cells=", may_not_follow(problem), "leaving cells= out")
+    example = f"cells={{{', '.join(f'{axis!r}: {EXAMPLE[len(space)]}' for axis in space)}}}"
     if isinstance(cells, str) and cells != "auto":
-        raise expected("cells='auto' or a number per axis", cells, f"cells={{'{space[0]}': 64}}")
-    asked = {space[0]: FEWEST_CELLS} if isinstance(cells, str) else dict(cells)
+        raise expected("cells='auto' or a number per axis", cells, example)
+    asked = dict.fromkeys(space, FEWEST_CELLS[len(space)]) if isinstance(cells, str) else dict(cells)
+    if set(asked) != set(space):
+        raise expected(f"cells along {' and '.join(space)}", ", ".join(map(str, asked)) or "none", example)
+    most = MOST_CELLS[len(space)]
     for axis, count in asked.items():
         whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-        if axis not in space or not whole or not LEAST_CELLS <= count <= MOST_CELLS:
-            wanted = f"a whole number of cells along {space[0]} from {LEAST_CELLS} to {MOST_CELLS}"
-            raise expected(wanted, f"{axis}: {count}", f"cells={{'{space[0]}': 64}}")
-    return {axis: uniform(problem.domain[axis], int(count)) for axis, count in asked.items()}
+        if not whole or not LEAST_CELLS <= count <= most:
+            wanted = f"a whole number of cells along {axis} from {LEAST_CELLS} to {most}"
+            raise expected(wanted, f"{axis}: {count}", example)
+    return {axis: uniform(problem.domain[axis], int(asked[axis])) for axis in space}
 
 
 def transfer(old: GradedSpline, new: GradedSpline) -> Array:

@@ -234,6 +234,11 @@ class WindowModel(Model):
         families = self.representation.latents[form.latents[0]].basis.families
         return {axis: own for axis, own in families.items() if isinstance(own, GradedSpline)}
 
+    @property
+    def in_plane(self) -> bool:
+        """Are its features local in two axes of space?"""
+        return len(self.local) > 1
+
     @cached_property
     def layout(self) -> tuple[Indices, Indices]:
         """Weights that are the state at a window's start, and its inner ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from factorfield.model.basis import Family
@@ -15,8 +16,13 @@ from factorfield.problem.domain import TIME
 
 def on_cells(model: WindowModel, cells: GradedSpline, degree: int | None = None) -> WindowModel:
     """The model of the same problem whose first window is on given cells; other windows are to be found."""
+    return with_cells(model, dict.fromkeys(model.local, cells), degree)
+
+
+def with_cells(model: WindowModel, cells: Mapping[str, GradedSpline], degree: int | None = None) -> WindowModel:
+    """The same with cells of every axis."""
     ansatz = model.representation.forms[model.problem.fields[0]].activation
-    families: dict[str, Family] = dict.fromkeys(model.local, cells)
+    families: dict[str, Family] = {**cells}
     sizes, asked = sizes_of(model.problem, ansatz), replace(model.asked, degree=degree or model.degree)
     found = with_families(model.problem, families, ansatz, sizes, {}, asked, families)
     return replace(found, asked=model.asked, start=model.start, held=model.held)
@@ -34,5 +40,13 @@ def moved_to(model: WindowModel, cells: GradedSpline) -> WindowModel:
 
 def on_fewer_cells(model: WindowModel) -> WindowModel:
     """The same windows on two thirds of their cells, with polynomials of one degree less in time."""
+    if model.in_plane:
+        few = {axis: coarser(own) for axis, own in model.local.items()}
+        return replace(with_cells(model, few, model.degree - 1), edges=model.edges)
     fewer = tuple(coarser(cells) for cells in model.cells)
     return replace(on_cells(model, fewer[0], model.degree - 1), edges=model.edges, cells=fewer)
+
+
+def cells_of_window(model: WindowModel, index: int) -> dict[str, GradedSpline]:
+    """The cells of a window along its axes of space."""
+    return dict.fromkeys(model.local, model.cells[index]) if model.cells else model.local

@@ -6,7 +6,7 @@ places as there are splines give the covariance of their weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +29,19 @@ JITTER = 1e-9  # of the variance
 def start_roots(problem: Problem, families: Mapping[str, Family], offsets: Mapping[str, float]) -> dict[str, Array]:
     """By field whose start over cells only labels tell, a root of the prior of its weights."""
     found: dict[str, Array] = {}
-    for name, cells in families.items():
-        for statement in problem.statements if isinstance(cells, GradedSpline) else ():
-            field = _labelled(problem, statement)
-            if field is None or field in found or statement.points is None:
-                continue
-            sigma = None if statement.sigma is None else float(np.sqrt(np.mean(np.square(statement.sigma))))
-            values, axis = statement.target - offsets.get(field, 0.0), problem.domain[name]
-            assert isinstance(cells, GradedSpline)
-            found[field] = root_on(cells, axis, *size_and_length(statement.points[name], values, axis, sigma))
+    cells = {name: own for name, own in families.items() if isinstance(own, GradedSpline)}
+    for statement in problem.statements if cells else ():
+        field = _labelled(problem, statement)
+        if field is None or field in found or statement.points is None:
+            continue
+        sigma = None if statement.sigma is None else float(np.sqrt(np.mean(np.square(statement.sigma))))
+        values, axes = statement.target - offsets.get(field, 0.0), [problem.domain[name] for name in cells]
+        places = [statement.points[name] for name in cells]
+        std, lengths = size_and_lengths(places, values, axes, sigma)
+        root = np.full((1, 1), std)
+        for own, axis, length in zip(cells.values(), axes, lengths, strict=True):
+            root = np.asarray(np.kron(root, root_on(own, axis, length)), float)
+        found[field] = root
     return found
 
 
@@ -57,34 +61,34 @@ def kernel(gap: Array, axis: Axis, length: float) -> Array:
     return np.asarray((1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled), float)
 
 
-def size_and_length(x: Array, y: Array, axis: Axis, sigma: float | None) -> tuple[float, float]:
-    """That maximise the evidence of labels y about zero at x; `sigma` fixes their noise."""
-    chosen = np.linspace(0, len(x) - 1, min(len(x), MOST_LABELS)).astype(int)
-    order = np.argsort(x)[chosen]
-    x, y = x[order], y[order]
-    gap, size = x[:, None] - x, float(np.sqrt(np.mean(y**2))) or 1.0
-    middle = np.log([size, FIRST_LENGTH * axis.length, NOISE * size])[: 2 if sigma is not None else 3]
+def size_and_lengths(
+    places: Sequence[Array], y: Array, axes: Sequence[Axis], sigma: float | None
+) -> tuple[float, list[float]]:
+    """Of a product of processes, that maximise the evidence of labels y about zero at places; `sigma` fixes their
+    noise."""
+    order = np.lexsort(tuple(reversed(places)))[np.linspace(0, len(y) - 1, min(len(y), MOST_LABELS)).astype(int)]
+    y = y[order]
+    gaps, size = [x[order][:, None] - x[order] for x in places], float(np.sqrt(np.mean(y**2))) or 1.0
+    first = [size, *(FIRST_LENGTH * axis.length for axis in axes), NOISE * size]
+    middle = np.log(first)[: len(first) - (sigma is not None)]
 
     def negative_evidence(theta: Array) -> float:
-        std, length, *noise = np.exp(np.clip(theta, middle - 8.0, middle + 8.0))
-        level = sigma if sigma is not None else noise[0]
-        covariance = std**2 * kernel(gap, axis, length) + (level**2 + JITTER * std**2) * np.eye(len(x))
+        std, *rest = np.exp(np.clip(theta, middle - 8.0, middle + 8.0))
+        lengths, level = rest[: len(axes)], sigma if sigma is not None else rest[-1]
+        shapes = [kernel(gap, axis, length) for gap, axis, length in zip(gaps, axes, lengths, strict=True)]
+        covariance = std**2 * np.prod(shapes, axis=0) + (level**2 + JITTER * std**2) * np.eye(len(y))
         factor = linalg.cholesky(covariance, lower=True, check_finite=False)
         white = linalg.solve_triangular(factor, y, lower=True, check_finite=False)
-        away = (theta - middle)[:2] / SPREAD
+        away = (theta - middle)[: 1 + len(axes)] / SPREAD
         return float(0.5 * white @ white + np.sum(np.log(np.diag(factor))) + 0.5 * away @ away)
 
     found = optimize.minimize(negative_evidence, middle, method="Nelder-Mead", options={"xatol": 0.02, "fatol": 0.02})
-    return float(np.exp(found.x[0])), float(np.exp(found.x[1]))
+    std, *lengths = np.exp(found.x[: 1 + len(axes)])
+    return float(std), [float(length) for length in lengths]
 
 
-def root_on(cells: GradedSpline, axis: Axis, std: float, length: float) -> Array:
-    """A root of the covariance of a process's weights over cells."""
-    if cells.periodic:
-        places = np.array(cells.breaks[:-1])
-    else:  # the means of each spline's inner knots
-        sums = np.cumsum(np.append(0.0, cells.knots))
-        places = (sums[cells.degree + 1 : cells.degree + 1 + cells.size] - sums[1 : 1 + cells.size]) / cells.degree
-        places = np.clip(places, axis.lower, axis.upper)
+def root_on(cells: GradedSpline, axis: Axis, length: float) -> Array:
+    """A root of the covariance of the weights over cells of a process of unit variance."""
+    places = cells.places
     covariance = kernel(places[:, None] - places, axis, length) + JITTER * np.eye(len(places))
-    return np.asarray(std * linalg.solve(cells(places), linalg.cholesky(covariance, lower=True)), float)
+    return np.asarray(linalg.solve(cells(places), linalg.cholesky(covariance, lower=True)), float)

@@ -27,6 +27,7 @@ from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
+HELD = 1e-8  # of the field: what walls of a plane tell of its start to
 BEFORE = 1e-9  # of a window: how far before a jump something is asked that belongs to the time before
 Indices = NDArray[np.int64]
 Key = tuple[float, GradedSpline | None, GradedSpline | None]  # a window's length, its cells and those of the next one
@@ -88,7 +89,8 @@ class WindowFactors:
 
     def standing(self, lower: float, upper: float) -> list[FactorGroup]:
         """Factors that every window has: equations and walls. Without explicit time they depend on its length only."""
-        numbers = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
+        standing = [number for number, s in enumerate(self.model.problem.statements) if is_standing(s)]
+        numbers = [] if self.model.in_plane else standing  # there they are never formed as rows (instants.py)
         if not self.model.traits.autonomous:
             return [self._gridded(number, lower, upper, self._here(lower)) for number in numbers]
         key = self.key(lower, upper)
@@ -126,6 +128,8 @@ class WindowFactors:
             axes = {name: np.array([at]) for name, at in (statement.face or {}).items()}
             where = problem.domain.tensor({**self._here(lower).space.points, **axes})
             sigma_there = 1.0 if statement.sigma is None else statement.sigma
+            if self.model.in_plane:  # walls hold by themselves from then on: a sharper start would be lost in rounding
+                sigma_there = np.maximum(sigma_there, HELD * self.model.scale)
             group = build_group(statement, representation, where, sigma_there, self.model.constants)
             groups.append(group if statement.error is None else with_error(group, representation))
         return groups
@@ -141,6 +145,9 @@ class WindowFactors:
         problem, space, constants = here.problem, here.space, here.constants
         statement, sigma = problem.statements[number], here.sigmas[number].value
         axes = {TIME: instants, **space.points}
+        if here.in_plane:  # as many as splines, for a start of many cells
+            axes |= {axis: cells.places for axis, cells in here.local.items()}
+            sigma = float(np.min(sigma))
         axes |= {name: np.array([at]) for name, at in (statement.face or {}).items()}
         where = problem.domain.tensor(axes)
         if statement.name in space.projections:

@@ -32,7 +32,7 @@ from factorfield.model.corners import softened
 from factorfield.model.face_errors import LEFT_OUT_OF_WALLS, error_part
 from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
-from factorfield.model.graded import GradedSpline, first_cells
+from factorfield.model.graded import GradedSpline, first_cells, may_not_follow
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
 from factorfield.model.process import start_roots
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
@@ -55,7 +55,7 @@ DEGREE_LEAST = 6
 BEFORE = 1e-9  # of the horizon: before and after an instant
 WINDOWS = 20  # typically, for what all of them keep of the measurements
 POINTS_OF_NOISE = 42  # twice as many as the features that a smooth field is given on an interval
-DEGREE_LOCAL = 6  # over cells: a window costs the cube of it, and the fewer there are
+DEGREE_LOCAL = {1: 6, 2: 5}  # over cells, by axes of space: a window costs the cube of it, and the fewer there are
 DEGREE_LINEAR, DEGREE_COUPLED = 20, 12  # waves that do not mix cost little: longer windows, fewer messages
 
 
@@ -71,12 +71,15 @@ def window_model(
     """Modes in space and polynomials in time for windows linked by messages; what is None is chosen from the data.
 
     modes    per space axis: frequencies (periodic) or polynomial degrees (interval)
-    cells    along one space axis, instead of modes: quintic splines over so many cells that follow the field's
-             steepness; "auto": as many as it needs
-    degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells)
+    cells    along the space axes, instead of modes: quintic splines over so many cells, which along a single axis
+             follow the field's steepness; "auto": as many as it needs
+    degree   of the polynomials in time within a window (20, 12 where modes mix, 6 over cells, 5 over those of a plane)
     windows  their edges, instead of error control
     """
-    check_no_region(problem, "windows of time")
+    if cells is None and modes is None and problem.shape is not None:
+        cells = "auto"
+    if cells is None:
+        check_no_region(problem, "windows of time over modes")
     _check(problem, degree)
     edges = None if windows is None else _edges(problem, windows)
     ansatz = activation or Identity()
@@ -84,6 +87,9 @@ def window_model(
     if cells is not None:
         if not _tells_start(problem):
             raise expected("a start that a formula or labels tell, with cells=", "none", "ff.Initial, or no cells=")
+        unknown = [*problem.unknowns, *problem.functions]
+        if unknown and len(problem.domain.space) > 1:
+            raise expected("known coefficients with cells= in a plane", ", ".join(unknown), "modes=, or method='tree'")
         local: dict[str, Family] = {**first_cells(problem, cells, modes)}
         return with_families(problem, local, ansatz, sizes, {}, Asked(degree, edges, cells != "auto"), local)
     given, spectra = checked_counts(modes, problem, "modes"), spectra_of(problem, sizes.offsets)
@@ -104,14 +110,16 @@ def with_families(
     representation = _representation(problem, families, counts, (degree, ansatz), numbers)
     relations = {s.name: representation.read(s.relation) for s in problem.statements}
     points = _points(problem, families, relations)
-    _check_memory(problem, representation, relations, points)
+    in_plane = is_local(families) and len(families) > 1  # rows of a window are then never formed (instants.py)
+    if not in_plane:
+        _check_memory(problem, representation, relations, points)
     fastest, rates = fastest_rates(problem, counts)
     traits = _traits(problem, relations, rates, bool(numbers))
     forward = is_forward(problem, traits)
     sigmas = window_sigmas(problem, sizes, spectra, counts, fastest, forward)
     held: tuple[Statement, ...] = ()
     corners: tuple[Advice, ...] = ()
-    if any(s.kind == "boundary" for s in problem.statements):
+    if any(s.kind == "boundary" and s.wall is None for s in problem.statements):
         sigmas, held, corners = softened(problem, sigmas, points, families, forward)
     tails = tails_of(problem, spectra, counts, ansatz)
     settings = {
@@ -123,13 +131,30 @@ def with_families(
         problem=problem, representation=representation,
         prior=window_prior(problem, representation, sizes, ansatz, spectra, counts, fastest),
         sigmas=sigmas, modes=counts, scale=scale, settings=settings, advice=corners, degree=degree, traits=traits,
-        space=Space(points, projections(problem, families, points)), tails=tails, held_at_start=held,
+        space=Space(points, {} if in_plane else projections(problem, families, points)),
+        tails=tails, held_at_start=held,
         growing=_growing(problem, given, spectra, traits), first_level=_first_level(problem, degree, fastest),
         process=start_roots(problem, families, sizes.offsets),
         asked=asked, edges=asked.edges, jumps=jumps_of(problem), held=numbers, holds=forward,
         spectrum=_start_spectrum(problem, traits, scale, fastest),
     )  # fmt: skip
     return model.at(np.zeros(len(model.coordinates)))
+
+
+def suits_region(problem: Problem) -> bool:
+    """Do windows over cells suit a problem in a region: one field, an equation of first order in time and second in
+    space, walls of values and fluxes, and a formula for the start that alone informs?"""
+    if TIME not in problem.domain or len(problem.fields) > 1 or may_not_follow(problem):
+        return False
+    if problem.unknowns or problem.functions or not _tells_start(problem):
+        return False
+    for statement in problem.statements:
+        order = max((sum(dict(jet.orders).values()) for jet in statement.relation.jets.values()), default=0)
+        if statement.sigma is not None or statement.points is not None or statement.stencil:
+            return False
+        if order > (2 if statement.kind == "equation" else 1):
+            return False
+    return True
 
 
 def _check(problem: Problem, degree: int | None) -> None:
@@ -173,7 +198,7 @@ def _counts(families: Mapping[str, Family]) -> dict[str, int]:
 
 def _degree(problem: Problem, families: Mapping[str, Family], activation: Activation, held: bool) -> int:
     if is_local(families):
-        return DEGREE_LOCAL
+        return DEGREE_LOCAL[len(families)]
     linear = all(statement.relation.is_linear for statement in problem.statements) and activation.name == "identity"
     linear = linear and not (problem.functions or (problem.unknowns and not held))
     if linear and all(isinstance(family, Fourier) for family in families.values()):
@@ -340,7 +365,7 @@ def _asked_too_often(problem: Problem) -> bool:
     if not (_noisy_walls(problem) and problem.domain.space and min(orders) >= 1 and max(orders) > 1):
         return False
     return len(equations) == len(problem.fields) and not any(
-        sum(_speaks(s, field, axis) for s in problem.statements) > max(_order(s, field, axis) for s in equations)
+        sum(speaks(s, field, axis) for s in problem.statements) > max(_order(s, field, axis) for s in equations)
         for field in problem.fields
         for axis in problem.domain.space
     )
@@ -431,15 +456,15 @@ def projections(problem: Problem, families: Mapping[str, Family], points: Mappin
 
 def _along(problem: Problem, equation: Statement, axis: str, family: Family, points: Array) -> Array:
     features = family(points)
-    root = np.sqrt(_weights(problem.domain[axis], family, points))
+    root = np.sqrt(quadrature_weights(problem.domain[axis], family, points))
     field = settled_field(problem, equation, axis)
     if field is None and isinstance(family, GradedSpline):
         return np.asarray(np.linalg.qr(root[:, None] * features)[0].T * root, float)
     if field is None:
         return np.asarray(np.linalg.qr(features)[0].T, float)
-    walls = [s for s in problem.statements if _speaks(s, field, axis)]
-    order = _takes(problem, equation, field, axis)
-    rows = [_wall_row(problem, wall, field, axis, family) for wall in walls]
+    walls = [s for s in problem.statements if speaks(s, field, axis)]
+    order = takes(problem, equation, field, axis)
+    rows = [wall_row(problem, wall, field, axis, family) for wall in walls]
     held = [row for row in rows if row is not None]
     if len(held) < len(rows) or len(rows) > order:
         return np.asarray(np.linalg.qr(_lowest(features, family, walls[:order], axis))[0].T, float)
@@ -455,7 +480,7 @@ def _lowest(features: Array, family: Family, walls: Sequence[Statement], axis: s
     return features[:, lower : features.shape[1] - (len(walls) - lower)]
 
 
-def _weights(axis: Axis, family: Family, points: Array) -> Array:
+def quadrature_weights(axis: Axis, family: Family, points: Array) -> Array:
     """Of an integral over the axis at its collocation points, on average one: Fejer's rule on intervals.
 
     Over cells they add up to so many points as few modes would have, however many cells there are: the noise of an
@@ -474,14 +499,14 @@ def settled_field(problem: Problem, equation: Statement, axis: str) -> str | Non
     """The field whose walls along an axis take modes from an equation, most of all fields."""
     best: tuple[int, str | None] = (0, None)
     for field in problem.fields:
-        walls = sum(_speaks(s, field, axis) for s in problem.statements)
-        taken = min(_takes(problem, equation, field, axis), walls) if walls else 0
+        walls = sum(speaks(s, field, axis) for s in problem.statements)
+        taken = min(takes(problem, equation, field, axis), walls) if walls else 0
         if taken > best[0]:
             best = taken, field
     return best[1]
 
 
-def _takes(problem: Problem, equation: Statement, field: str, axis: str) -> int:
+def takes(problem: Problem, equation: Statement, field: str, axis: str) -> int:
     """How many walls of a field an equation makes room for: it, of all equations, differentiates the field most there.
 
     Waves as a system of first order (e E_t = H_x, m H_t = E_x) conserve their energy if the walls of a field are held
@@ -503,11 +528,11 @@ def _order(statement: Statement, field: str, axis: str) -> int:
     return statement.relation.orders.get((field, axis), 0)
 
 
-def _speaks(statement: Statement, field: str, axis: str) -> bool:
+def speaks(statement: Statement, field: str, axis: str) -> bool:
     return axis in (statement.face or {}) and any(jet.field == field for jet in statement.relation.jets.values())
 
 
-def _wall_row(problem: Problem, wall: Statement, field: str, axis: str, family: Family) -> Array | None:
+def wall_row(problem: Problem, wall: Statement, field: str, axis: str, family: Family) -> Array | None:
     """What a wall says about the features along an axis; None where it speaks of more than one field or direction."""
     relation, total = wall.relation, np.zeros(family.size)
     face: Mapping[str, float] = wall.face or {}

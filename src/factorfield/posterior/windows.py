@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from factorfield.errors import expected
-from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed
+from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed, told
 from factorfield.messages.gaussian import Belief, Message
-from factorfield.messages.paths import SmoothedPath
+from factorfield.messages.paths import Readings, SmoothedPath
 from factorfield.model.basis import Departure, Orders
 from factorfield.model.graded import GradedSpline
 from factorfield.model.representation import Representation, end_map, layout, window_representation
@@ -28,15 +28,19 @@ from factorfield.posterior.functionals import Atom, Functionals
 from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.posterior.left_out import LastOctave
 from factorfield.posterior.numbers import Numbers
+from factorfield.posterior.stored import StoredBeliefs
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
+AT_ONCE = 1024  # scattered points whose rows over all weights are held together
 # arrays of a segment by their names in files
 STORED = {
     "slope": "slope", "offset": "offset", "outside": "end_noise", "forward": "transition", "shift": "shift",
     "kick": "noise_root",
 }  # fmt: skip
+
+_ByWindow = dict[int, tuple[Functionals, NDArray[np.int64]]]
 
 
 class InteriorTable(NamedTuple):
@@ -97,10 +101,25 @@ class ChainPosterior(Posterior):
             found.append(end_map(window_representation(self.windowed, *edges, own), onto)[:, order])
         return found
 
-    def _add_interior(
-        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+    def _add_interior_at(
+        self, covariance: Array, index: int, atoms: Sequence[Atom], points: Mapping[str, Array]
     ) -> None:
-        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives, block by block."""
+        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives at scattered points."""
+        latents, (_, rest) = self._moved(index).latents, layout(self.windowed)
+        for start in range(0, covariance.shape[2], AT_ONCE):
+            chosen = slice(start, start + AT_ONCE)
+            part = {axis: x[chosen] for axis, x in points.items()}
+            rows = np.zeros((len(atoms), len(part[TIME]), self.representation.size))
+            for own, (name, orders) in zip(rows, atoms, strict=True):
+                own[:, latents[name].block] = latents[name].basis.rows(part, orders)
+            for noise in self.links[index].interior.parts:
+                moved = rows[:, :, rest[noise.where]] @ noise.block
+                covariance[:, :, chosen] += np.einsum("anr,bnr->abn", moved, moved, optimize=True)
+
+    def _add_interior(
+        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array]
+    ) -> None:
+        """The same on a grid, block by block."""
         representation = self._moved(index)
         roots = [self._interior_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
         for a, (first, orders_a) in enumerate(atoms):
@@ -113,11 +132,7 @@ class ChainPosterior(Posterior):
                 for (places, root), (others, other) in zip(roots[a] or [], roots[b] or [], strict=True):
                     at_times[:, places[:, None], others] += root @ other.transpose(0, 2, 1)
                 f, g = left.matrices(grid, orders_a)[1:], right.matrices(grid, orders_b)[1:]
-                if points:
-                    f, g = [rowwise(f, len(at_times))], [rowwise(g, len(at_times))]
-                    added = np.einsum("na,nab,nb->n", f[0], at_times, g[0], optimize=True)
-                else:
-                    added = contract_pairs(at_times, f, g).ravel()
+                added = contract_pairs(at_times, f, g).ravel()
                 covariance[a, b] += added
                 if a != b:
                     covariance[b, a] += added
@@ -172,6 +187,27 @@ class ChainPosterior(Posterior):
     def _coefficient_covariance(self) -> Array:
         return self.seen(len(self.links) - 1)._coefficient_covariance()
 
+    @property
+    def _is_told(self) -> bool:
+        return not isinstance(self.starts, StoredBeliefs) and not self.starts[0].root.shape[1]
+
+    @classmethod
+    def _told(
+        cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        """Windows of which nothing is uncertain."""
+        state, inner = (len(part) for part in layout(representation))
+        windows = len(shaped(arrays, "chain_edges", None)) - 1
+        means, ends = (shaped(arrays, key, windows, state) for key in ("chain_mean", "chain_shift"))
+        inside = shaped(arrays, "chain_told", windows, inner)
+        if np.any(np.diff(arrays["chain_edges"]) <= 0.0):
+            raise expected("windows one after the other", "edges in disorder", "saving it again")
+        return cls(
+            problem, representation, noise, arrays["chain_edges"],
+            [Belief(mean, np.zeros((state, 0))) for mean in means],
+            [told(own, end) for own, end in zip(inside, ends, strict=True)], [Message.nothing(state)] * windows,
+        )  # fmt: skip
+
     # -- fields
 
     def _windows_of(self, times: Array) -> NDArray[np.int64]:
@@ -186,7 +222,7 @@ class ChainPosterior(Posterior):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
             own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
-            self._add_interior(own, int(index), atoms, part, points)
+            (self._add_interior_at if points else self._add_interior)(own, int(index), atoms, part)
             self._add_left_out(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
@@ -244,24 +280,49 @@ class ChainPosterior(Posterior):
         return replace(self, numerical=None, tails={})
 
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
-        """Along the smoothed path, by what the numbers move, and by the waves left out (of one derivative with itself
-        only, as their variance is)."""
-        rows, at, there = self._rows_by_window(left), self._windows_of(left.flat[TIME]), self._read_by_window(right)
-        order, found = np.concatenate(layout(self.windowed)), np.empty((left.count, right.count))
-        path = SmoothedPath(self.starts, self.links, self.futures)
-        parts = {index: np.zeros((left.count, part.count)) for index, (part, _) in there.items()}
-        for index, chosen, values in path.covariances(rows[:, order], at, there):
-            weights = np.zeros((len(values), self.representation.size))
-            weights[:, order] = values
-            parts[index][chosen] += self._bare(index).readings(there[index][0], weights)
-        for index, (_, columns) in there.items():
-            found[:, columns] = parts[index]
+        """Along the smoothed path, by the noise inside windows, by what the numbers move, and by the waves left out (of
+        one derivative with itself only, as their variance is)."""
+        ordered = self._path.covariances(self._readings(left), self._readings(right))
+        rows, columns = self._by_window(left), self._by_window(right)
+        self._add_inside(ordered, rows, columns)
+        found = _in_order(_in_order(ordered, rows).T, columns).T
         if self.numbers is not None:
             roots = [self.numbers.shared_root(index) for index in range(len(self.links))]
-            found += self._through(roots, rows, at, there)
+            found = found + self._through(roots, left, right)
         for name in self.tails:
-            found += self._waves_between(name, left, right)
+            found = found + self._waves_between(name, left, right)
         return found
+
+    @cached_property
+    def _path(self) -> SmoothedPath:
+        return SmoothedPath(self.starts, self.links, self.futures)
+
+    def _readings(self, functionals: Functionals) -> list[Readings]:
+        """What functionals read of the columns of their windows; made once."""
+        if "path" not in functionals.held:
+            order, made = np.concatenate(layout(self.windowed)), []
+            for index, (part, _) in self._by_window(functionals).items():
+                root, moved = self._path.columns(index)
+                columns = np.zeros((self.representation.size, root.shape[1] + moved.shape[1]))
+                columns[order, : root.shape[1]], columns[order, root.shape[1] :] = root, moved
+                read = self._bare(index).readings(part, columns)
+                made.append(Readings(index, read[:, : root.shape[1]], read[:, root.shape[1] :]))
+            functionals.held["path"] = made
+        found: list[Readings] = functionals.held["path"]
+        return found
+
+    def _add_inside(self, found: Array, left: _ByWindow, right: _ByWindow) -> None:
+        """What the noise that stays inside a window adds, to rows and columns by ascending windows."""
+        (_, rest), row = layout(self.windowed), 0
+        for index, (part, _) in left.items():
+            if index in right:
+                weights = np.zeros((part.count, self.representation.size))
+                weights[:, rest] = self.links[index].interior.between(self._bare(index).rows_of(part)[:, rest])
+                other = right[index][0]
+                column = sum(each.count for at, (each, _) in right.items() if at < index)
+                own = found[row : row + part.count, column : column + other.count]
+                own += self._bare(index).readings(other, weights.T).T
+            row += part.count
 
     def _waves_between(self, name: str, left: Functionals, right: Functionals) -> Array:
         """What the waves left out of a field add to covariances."""
@@ -275,41 +336,32 @@ class ChainPosterior(Posterior):
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
         assert self.numerical is not None
-        at = self._windows_of(left.flat[TIME])
-        return self._through(list(self.numerical), self._rows_by_window(left), at, self._read_by_window(right))
+        return self._through(list(self.numerical), left, right)
 
-    def _through(
-        self, roots: Sequence[Array], rows: Array, at: NDArray[np.int64],
-        there: Mapping[int, tuple[Functionals, NDArray[np.int64]]],
-    ) -> Array:  # fmt: skip
+    def _through(self, roots: Sequence[Array], left: Functionals, right: Functionals) -> Array:
         """Covariances by noises that all windows share, each through a root of its own."""
-        noises = np.stack([row @ roots[index] for row, index in zip(rows, at, strict=True)])
-        found = np.zeros((len(rows), sum(part.count for part, _ in there.values())))
-        for index, (part, columns) in there.items():
-            found[:, columns] = self._bare(index).readings(part, noises @ roots[index].T)
-        return found
+        shares = []
+        for functionals in (left, right):
+            share = np.empty((functionals.count, roots[0].shape[1]))
+            for index, (part, numbers) in self._by_window(functionals).items():
+                share[numbers] = self._bare(index).readings(part, roots[index])
+            shares.append(share)
+        return np.asarray(shares[0] @ shares[1].T)
 
     def _bare(self, index: int) -> GaussianPosterior:
         """A window's features, without a belief."""
         nowhere = np.zeros(self.representation.size)
         return GaussianPosterior(self.problem, self._moved(index), self.noise, nowhere, np.zeros((len(nowhere), 0)))
 
-    def _read_by_window(self, functionals: Functionals) -> dict[int, tuple[Functionals, NDArray[np.int64]]]:
-        """The functionals of each window, and their numbers; taken apart once."""
+    def _by_window(self, functionals: Functionals) -> _ByWindow:
+        """The functionals of each window in ascending order, and their numbers; taken apart once."""
         if "windows" not in functionals.held:
             which = self._windows_of(np.asarray(functionals.grid[TIME]))
             functionals.held["windows"] = {
                 int(index): functionals.during(np.flatnonzero(which == index)) for index in np.unique(which)
             }
-        found: dict[int, tuple[Functionals, NDArray[np.int64]]] = functionals.held["windows"]
+        found: _ByWindow = functionals.held["windows"]
         return found
-
-    def _rows_by_window(self, functionals: Functionals) -> Array:
-        """Functionals as rows over the weights of the window that each is in."""
-        rows = np.empty((functionals.count, self.representation.size))
-        for index, (part, numbers) in self._read_by_window(functionals).items():
-            rows[numbers] = self._bare(index).rows_of(part)
-        return rows
 
     def _left_out_draws(
         self, atoms: Sequence[Atom], flat: Mapping[str, Array]
@@ -336,10 +388,13 @@ class ChainPosterior(Posterior):
         """Paths (windows, weights): the state at the start, then window by window what its end and the future allow."""
         width = len(self.starts[0].mean)
         beliefs = [smoothed(s, link, f) for s, link, f in zip(self.starts, self.links, self.futures, strict=True)]
-        given = [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
+        given = [] if self._is_told else [linalg.svd(belief.root[:width], full_matrices=True) for belief in beliefs]
         order = np.concatenate(layout(self.windowed))
-        ends = self._ends()
+        ends = [] if self._is_told else self._ends()
         for _ in range(count):
+            if self._is_told:
+                yield np.stack([self.seen(index).mean for index in range(len(self.links))])
+                continue
             path, state = np.empty((len(self.links), len(order))), None
             for index, (belief, link) in enumerate(zip(beliefs, self.links, strict=True)):
                 if state is not None:  # condition on where the last window ended
@@ -375,6 +430,12 @@ class ChainPosterior(Posterior):
     # -- files
 
     def arrays(self) -> dict[str, Array]:
+        if self._is_told:
+            return {
+                "chain_edges": self.edges, "chain_mean": np.stack([b.mean for b in self.starts]),
+                "chain_told": np.stack([link.offset for link in self.links]),
+                "chain_shift": np.stack([link.shift for link in self.links]),
+            }  # fmt: skip
         unique = list({id(link): link for link in self.links}.values())
         stored = {
             "chain_edges": self.edges,
@@ -390,10 +451,11 @@ class ChainPosterior(Posterior):
             stored[f"chain_{name}"] = np.stack([getattr(link, attribute) for link in unique])
         for i, link in enumerate(unique):  # blocks in a row: their sizes, their rows, their entries
             parts = link.interior.parts
-            stored[f"chain_inside_sizes_{i}"] = np.array([part.directions.shape for part in parts], float)
-            stored[f"chain_inside_where_{i}"] = np.concatenate([part.where for part in parts]).astype(float)
-            stored[f"chain_inside_{i}"] = np.concatenate([part.root.ravel() for part in parts])
-            stored[f"chain_inside_directions_{i}"] = np.concatenate([part.directions.ravel() for part in parts])
+            sizes = [part.directions.shape for part in parts]
+            stored[f"chain_inside_sizes_{i}"] = np.array(sizes, float).reshape(-1, 2)
+            stored[f"chain_inside_where_{i}"] = _joined([part.where for part in parts])
+            stored[f"chain_inside_{i}"] = _joined([part.root.ravel() for part in parts])
+            stored[f"chain_inside_directions_{i}"] = _joined([part.directions.ravel() for part in parts])
         if self.cells:
             stored["chain_breaks"] = np.array([cells.breaks for cells in self.cells])
         for name, tail in self.tails.items():
@@ -404,6 +466,8 @@ class ChainPosterior(Posterior):
     def from_arrays(
         cls, problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
     ) -> Self:
+        if "chain_told" in arrays:
+            return cls._told(problem, representation, noise, arrays)
         numbers = Numbers.from_arrays(arrays, representation.size)
         _check_shapes(_without_numbers(representation, numbers), arrays)
         links = []
@@ -476,12 +540,19 @@ def _check_indices(name: str, values: Array, count: int) -> None:
         raise expected(f"{name} of whole numbers below {count}", "others", "saving it again")
 
 
-def rowwise(factors: Sequence[Array], count: int) -> Array:
-    """Row by row the products of several features: (count, all)."""
-    result = np.ones((count, 1))
-    for factor in factors:
-        result = (result[:, :, None] * factor[:, None, :]).reshape(count, -1)
-    return result
+def _in_order(ordered: Array, parts: _ByWindow) -> Array:
+    """Rows by ascending windows in the order of their own numbers."""
+    numbers = np.concatenate([own for _, own in parts.values()])
+    if np.all(np.diff(numbers) == 1):
+        return ordered
+    found = np.empty_like(ordered)
+    found[numbers] = ordered
+    return found
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> Array:
+    """One after the other; of none, nothing."""
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def _packed(message: Message) -> tuple[Array, Array]:
@@ -499,6 +570,8 @@ def _unpacked(rows: Array, target: Array) -> Message:
 
 def _interior_blocks(stored: Mapping[str, Array], i: int) -> tuple[NoiseBlock, ...]:
     sizes = stored[f"chain_inside_sizes_{i}"].astype(int)
+    if not len(sizes):
+        return ()
     if sizes.ndim == 1:  # format 1 held blocks as they are: no directions to take out
         sizes = np.column_stack([sizes, np.zeros_like(sizes)])
     rows, columns = sizes.T

@@ -465,7 +465,8 @@ def _checked_face(at: object, domain: Domain, inside: bool) -> tuple[dict[str, f
             raise expected(f"{name} in [{axis.lower:g}, {axis.upper:g}]", f"{number:g}", ends)
         for number in () if inside else numbers[~axis.is_end(numbers)]:
             wanted = f"a face of the domain, {name} = {axis.lower:g} or {name} = {axis.upper:g}"
-            raise expected(wanted, f"{name} = {number:g}", f"{ends}, or inside=True for a condition between them")
+            between = "inside=True (in a file: true) for a condition between them"
+            raise expected(wanted, f"{name} = {number:g}", f"{ends}, or {between}")
         face[name] = float(numbers[0])
         pair = (name, float(numbers[0]), float(numbers[1])) if len(numbers) == 2 else pair
     return face, pair

@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from factorfield.methods import taken
 from factorfield.methods.advice import is_missed
 from factorfield.methods.chain import fewer_cells, fewer_modes
 from factorfield.methods.chain.advice import advice_about
-from factorfield.methods.chain.following import followed, is_dear, on_cells_instead, starts_steep
+from factorfield.methods.chain.following import followed, is_dear, on_cells_instead, on_more_cells, starts_steep
 from factorfield.methods.chain.modes import grown, grown_modes
 from factorfield.methods.chain.passes import (
     Beliefs,
@@ -38,6 +39,7 @@ from factorfield.methods.chain.passes import (
     log_evidence,
     smooth,
 )  # fmt: skip
+from factorfield.methods.chain.plane import is_told, solver_of, told_path
 from factorfield.methods.chain.profile import is_lost, profile_search
 from factorfield.methods.chain.remade import is_complete, longer, model_of
 from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
@@ -74,6 +76,7 @@ class Search:
     moves: Sequence[float] = ()  # of the smoothed path, in its standard deviations
     centres: tuple[Array, ...] = ()  # where smoothing began, if not at the filtered path
     searched: Searched | None = None  # what was found on the marginal likelihood, at whose mean the path is
+    near: Mapping[str, float] = field(default_factory=dict)  # latent values of that
 
     @property
     def model(self) -> WindowModel:
@@ -102,6 +105,8 @@ class Search:
     @property
     def evidence(self) -> Callable[[], float | None]:
         """Computes the log evidence, when it is asked for."""
+        if self.path.is_told:
+            return float  # nothing is measured
         if self.searched is None:
             return partial(log_evidence, self.solver, self.path)
         return partial(float, self.searched.marginal.level)
@@ -168,6 +173,10 @@ class Chain:
         windows = taken(solution.model, WindowModel, self.name)
         posterior = solution.posterior
         assert isinstance(posterior, ChainPosterior)
+        if windows.in_plane and solution.status == "unresolved":
+            more = on_more_cells(windows, solution.trace.get("numerical_error", np.inf), self.tolerance)
+            if more is not None:
+                return more
         if not windows.local and is_dear(windows, solution):
             local = on_cells_instead(windows, self.iterations)
             if local is not None:
@@ -175,35 +184,36 @@ class Chain:
         better = self._richer(windows, solution)
         if better is not None:
             return better
-        other = self._elsewhere(model, windows, solution)
+        other = self._elsewhere(windows, solution)
         if other is not None:
             return other
+        near: Mapping[str, float] = solution.trace.get("searched", {})
         is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
         sigmas = next_sigmas(windows, of_windows(windows, posterior)) if is_open else None
         if not (solution.unresolved or sigmas):
             return None
         if isinstance(posterior.starts, StoredBeliefs):
             posterior.starts.close()  # the next attempt writes the same file
-        return grown(windows, solution.unresolved) if solution.unresolved else windows.with_sigmas(sigmas or ())
+        return grown(windows, solution.unresolved, near) if solution.unresolved else windows.with_sigmas(sigmas or ())
 
     def _richer(self, model: WindowModel, solution: Solution) -> WindowModel | None:
         """More modes along the axis that the numerical error asks them for."""
         along = solution.trace.get("numerical_error_along", {})
         error = solution.trace.get("numerical_error", 0.0)
-        if solution.status != "unresolved" or not error > self.tolerance or not model.growing or model.cells:
+        if solution.status != "unresolved" or not error > self.tolerance or not model.growing or model.local:
             return None
         axis = max(model.growing, key=lambda name: along[name])
         more = grown_modes(model, axis) if along[axis] > INNER * self.tolerance else None
         searched = 0.0 if more is None or model.traits.linear else model.size * more[axis] / model.modes[axis]
         if more is not None and searched < MOST_SEARCHED:
-            return grown(model, axis)
+            return grown(model, axis, solution.trace.get("searched", {}))
         # a kink that waves carry along never ends: cells would follow it at far greater cost, and not hold it either
         worth = error > CRUDE * self.tolerance and not model.traits.separable
         return on_cells_instead(model, self.iterations) if worth else None
 
-    def _elsewhere(self, model: Model, found: WindowModel, solution: Solution) -> WindowModel | None:
+    def _elsewhere(self, found: WindowModel, solution: Solution) -> WindowModel | None:
         """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
-        if solution.unresolved or model.start or not found.held or not is_missed(solution):
+        if solution.unresolved or not found.held or not is_missed(solution):
             return None
         with threads.suited_to(found.size):
             evidence, near = windows_of(found, self.iterations).evidence, solution.trace["searched"]
@@ -227,11 +237,13 @@ class Chain:
         """Filter and smooth; where that loses unknown coefficients, along their profile."""
         if self.adapt and not model.local and starts_steep(model):
             model = on_cells_instead(model, self.iterations) or model
-        if model.local and not model.cells:
+        if model.local and not (model.cells or model.path):
             model = followed(model, self.iterations, progress)
         if model.coordinates:
             return self._on_marginal(model, progress)
-        solver = WindowSolver(model, self.iterations)
+        solver = solver_of(model, self.iterations)
+        if is_told(model):
+            return self._smoothed(solver, told_path(model, self._left, self.adapt, progress), progress, model.path)
         if model.path and model.edges is not None:
             return self._smoothed(solver, filter_along(solver, model.edges, model.path), progress, model.path)
         failed, found = None, None
@@ -272,13 +284,13 @@ class Chain:
             solver = WindowSolver((model if model.edges is None else frozen).at(found.mean), self.iterations)
             final = self._filtered(solver, progress)
             near = latents(model.coordinates, found.mean)
-            if final.unresolved is not None:  # more modes, from here on
-                return self._smoothed(WindowSolver(replace(model, start=near), self.iterations), final, progress)
-            if final.edges == path.edges:
+            if final.unresolved is not None or final.edges == path.edges:
                 break
             model = replace(model, edges=tuple(final.edges), start=near)
             begin = position(model.coordinates, model.start)
-        search = self._smoothed(solver, final, progress)
+        search = replace(self._smoothed(solver, final, progress), near=near)
+        if search.path.unresolved is not None:
+            return search
         if not found.settled:
             search = replace(search, status=Status("max-iterations", UNSETTLED))
         elif search.status == "converged":
@@ -311,14 +323,15 @@ class Chain:
         begin = time.perf_counter()
         assert model.edges is not None
         is_longer = problem.domain[TIME].upper > model.edges[-1]
-        if is_longer and model.cells:  # where cells go cannot be told from where they were
+        if is_longer and model.local:  # where cells go cannot be told from where they were
             form = model.representation.forms[problem.fields[0]]
-            again = window_model(problem, cells="auto", degree=model.degree, activation=form.activation)
+            cells: Mapping[str, int] | Literal["auto"] = model.modes if model.in_plane else "auto"
+            again = window_model(problem, cells=cells, degree=model.degree, activation=form.activation)
             return self._solution(self._search(again, None), time.perf_counter() - begin)
         more = replace(longer(model, problem) if is_longer else model.with_condition(problem), start=near)
         same = more.representation is model.representation and not near
         with threads.suited_to(model.size):
-            solver = WindowSolver(more.at(position(more.coordinates, near)) if near else more, self.iterations)
+            solver = solver_of(more.at(position(more.coordinates, near)) if near else more, self.iterations)
             path = filter_between(solver, model.edges, [], False, (model, known) if known and same else None)
             if is_longer:
                 path = filter_windows(solver, self._left, [], False, None, path)
@@ -343,27 +356,33 @@ class Chain:
         model, path = search.model, search.path
         if path.unresolved is not None or path.is_stored:
             return None
-        if model.cells:
-            solved = replace(model, held=search.solver.model.held)
-            error = fewer_cells.numerical_error(solved, path.centres, self.iterations)
+        if model.local:
+            solved, weights = replace(model, held=search.solver.model.held), path.centres
+            if model.in_plane:
+                weights = [search.solver.in_order(path.mean(index)) for index in range(len(path.links))]
+            error = fewer_cells.numerical_error(solved, weights, self.iterations, path.starts[-1])
         else:
             place = None if search.searched is None else search.searched.marginal.mean
             error = fewer_modes.numerical_error(search.solved, path, self.iterations, place)
+        return None if error is None else replace(error, root=self._felt(search, error.root))
+
+    def _felt(self, search: Search, root: Array) -> Array:
+        """Errors of the windows' weights, with those that they give to unknown coefficients."""
         numbers = None if search.searched is None else search.searched.numbers
-        if error is None or (numbers is None and not model.cells):  # fewer modes find coefficients of their own
-            return error
-        if numbers is None:
-            return replace(error, root=felt_by_coefficients(error.root, path, search.solved))
-        return replace(error, root=felt_by_numbers(error.root, path, numbers, number_coordinates(model.problem)))
+        if numbers is not None:
+            return felt_by_numbers(root, search.path, numbers, number_coordinates(search.model.problem))
+        if search.model.local:
+            return felt_by_coefficients(root, search.path, search.solved)
+        return root  # fewer modes find coefficients of their own
 
     def _judged(self, status: Status, model: WindowModel, error: NumericalError | None) -> Status:
         """The status beside the numerical error."""
-        if status != "converged" or (error is None and not model.cells):
+        if status != "converged" or (error is None and not model.local):
             return status
         if error is not None and error.is_met(self.tolerance):
             return Status("converged", f"{status.help}; numerical error {error.relative:.1g} of the field")
         counts = " x ".join(str(count) for count in model.modes.values())
-        kind = "cells" if model.cells else "modes"
+        kind = "cells" if model.local else "modes"
         relative = np.inf if error is None else error.relative
         return unresolved(relative, self.tolerance, f"{counts} {kind}" if counts else "these windows", kind)
 
@@ -385,14 +404,13 @@ class Chain:
             trace["numerical_error"], trace["numerical_error_along"] = error.relative, dict(error.axes)
             trace["left_open"] = error.left_open
 
-        near: dict[str, float] = {}
+        if search.near:
+            trace["searched"] = search.near
         if search.searched is not None:
-            marginal = search.searched.marginal
-            near = latents(model.coordinates, marginal.mean)
-            trace["evaluations"], trace["searched"] = marginal.evaluations, near
+            trace["evaluations"] = search.searched.marginal.evaluations
         told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
             posterior, self._judged(search.status, model, error), trace, {"solve": seconds}, settings, model=model,
-            resume=lambda problem: self.resume(model, problem, near, path),
+            resume=lambda problem: self.resume(model, problem, search.near, path),
             advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factorfield.errors import FAILED
 from factorfield.messages.elimination import smoothed
 from factorfield.methods.chain.passes import Path, filter_between, smooth
+from factorfield.methods.chain.plane import is_told, told_path
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.resolution import (
     ROUNDING,
@@ -85,7 +86,10 @@ def with_fewer(model: WindowModel, weights: Sequence[Array], place: Array | None
     form = model.representation.forms[problem.fields[0]]
     few = window_model(problem, modes=modes, degree=degree, windows=model.edges, activation=form.activation)
     start = {name: float(weights[-1][block.start]) for name, block in _numbers(model)}
-    few = replace(few.with_sigmas(model.sigmas), growing=(), start={**model.start, **start})
+    # a start that jumps at a wall is loosened point by point, and has other points here
+    pairs = zip(few.sigmas, model.sigmas, strict=True)
+    sigmas = [own if np.shape(own.value) != np.shape(told.value) else told for own, told in pairs]
+    few = replace(few.with_sigmas(sigmas), growing=(), start={**model.start, **start})
     return few if place is None else few.at(place)
 
 
@@ -93,6 +97,8 @@ def mean_path(model: WindowModel, iterations: int) -> list[Array] | None:
     """The mean of all weights in every window, or None where the windows have no solution."""
     solver = WindowSolver(model, iterations)
     try:
+        if is_told(model):
+            return told_path(model, 0.0, False, None).centres
         path = filter_between(solver, model.edges or (), [], False)
         smooth(solver, path, None)
     except FAILED:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from factorfield.errors import FAILED, expected
 from factorfield.methods.chain.modes import MOST_OF_LINEAR, grown_modes
+from factorfield.methods.chain.plane import is_told, walked
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.chain.windows import WindowControl
 from factorfield.model.basis import Departure
@@ -31,8 +32,9 @@ from factorfield.model.graded import (
     transfer,
     uniform,
 )  # fmt: skip
+from factorfield.model.inside import start_of
 from factorfield.model.model import WindowModel
-from factorfield.model.moving import moved_to, on_cells
+from factorfield.model.moving import moved_to, on_cells, with_cells
 from factorfield.model.representation import end_map, window_representation
 from factorfield.model.windowed import window_model
 from factorfield.problem.domain import TIME, Interval
@@ -41,10 +43,14 @@ from factorfield.solution import Solution
 
 Array = NDArray[np.float64]
 MOST_MODES = 40  # along an axis: a field that asks for more has steep places
+MOST_IN_PLANE = 20  # the same in a plane, where modes that mix are as many as their squares
 MOST_WAVES = 110  # the same of waves that do not mix, which cost little
 ALLOWED = 1e-6  # of the field: what the last polynomial in time, and what cells leave out, may carry
 GROWTH = 1.5
 WORN = 1.3  # cells that much wider than the field asks for are replaced
+ORDER = 6.0  # of the error of quintic splines in the width of cells
+MARGIN = 1.2  # times as many cells as that order asks for, at least
+ENOUGH = 1e-5  # of the field: what cells of a plane may leave out of its start
 LEFT = 2.0**-6  # of what is left out of quintic splines, when cells are halved
 FINE = 8  # times as many cells to read the start on
 FIRST_LEVEL = 6  # the first window is at most the horizon / 2^level
@@ -69,27 +75,34 @@ def _held_easily(model: WindowModel) -> int:
     """Modes along an axis that a window holds easily."""
     if model.traits.separable:
         return MOST_WAVES
-    return MOST_OF_LINEAR if model.traits.linear else MOST_MODES
+    if model.traits.linear:
+        return MOST_OF_LINEAR
+    return MOST_MODES if len(model.problem.domain.space) == 1 else MOST_IN_PLANE
 
 
 def on_cells_instead(model: WindowModel, iterations: int) -> WindowModel | None:
     """The problem over cells that follow the field, where modes that were chosen automatically do not resolve it.
 
-    None where it is no such problem - several axes, waves, a start that no formula tells, coefficients searched on the
-    marginal likelihood, which would take minutes -, or where cells do not either.
+    None where it is no such problem - three axes, waves, a start that no formula tells, coefficients searched on the
+    marginal likelihood, in a plane anything but formulas, which would take minutes -, or where cells do not either.
     """
     problem, told = model.problem, model.traits.starts_by_formula and not model.coordinates
-    if not told or len(problem.domain.space) != 1 or not model.growing or may_not_follow(problem):
+    if not told or len(problem.domain.space) > 2 or not model.growing or may_not_follow(problem):
+        return None
+    if len(problem.domain.space) == 2 and not model.holds:
         return None
     form = model.representation.forms[problem.fields[0]]
     try:
         local = window_model(
             problem, cells="auto", degree=model.asked.degree, windows=model.asked.edges, activation=form.activation
         )
+        if local.in_plane and not is_told(local):
+            return None
         found = followed(local, iterations, None)
     except FAILED:
         return None
-    why = f"cells that follow the field: modes along {problem.domain.space[0]} do not resolve it, or would be too many"
+    kind, along = "cells that follow the field" if found.cells else "cells", " and ".join(problem.domain.space)
+    why = f"{kind}: modes along {along} do not resolve it, or would be too many"
     return replace(found, settings={**found.settings, "features": why})
 
 
@@ -105,10 +118,12 @@ class Course:
 
 def followed(model: WindowModel, iterations: int, progress: Progress | None) -> WindowModel:
     """The model with windows, cells and the path to linearise at."""
+    if model.in_plane:
+        return walked(model if model.asked.cells else _enough_for_start(model), iterations, progress)
     (first,) = model.local.values()
     count, failed = first.cells, None
     while True:
-        is_last = model.asked.cells or count == MOST_CELLS
+        is_last = model.asked.cells or count == MOST_CELLS[1]
         try:
             own = on_cells(model, _cells_of_start(model, count, iterations))
             course = Follower(own, iterations).course(progress)
@@ -118,13 +133,48 @@ def followed(model: WindowModel, iterations: int, progress: Progress | None) -> 
             if is_last or failed is not None:  # twice: more cells do not help either
                 raise (failed or problem) from None
             failed = problem
-        count = min(int(np.ceil(GROWTH * count)), MOST_CELLS)
+        count = min(int(np.ceil(GROWTH * count)), MOST_CELLS[1])
+
+
+def _enough_for_start(model: WindowModel) -> WindowModel:
+    """A model of a plane with cells that hold the start, if a formula tells it."""
+    count = max(own.cells for own in model.local.values())
+    while True:
+        state, fields = start_of(model), len(model.problem.fields)
+        if state is None or count == MOST_CELLS[2] or _lost(model, state.reshape(fields, -1)) < ENOUGH:
+            return model
+        count = min(int(np.ceil(GROWTH * count)), MOST_CELLS[2])
+        model = with_cells(model, {axis: uniform(model.problem.domain[axis], count) for axis in model.local})
+
+
+def _lost(model: WindowModel, states: Array) -> float:
+    """What cells of a plane leave out of fields, of their scale: what half as many leave of these."""
+    (x, y), half = model.local.values(), [coarser(own, 0.5) for own in model.local.values()]
+    found = 0.0
+    for state in states:
+        table = state.reshape(x.size, y.size)
+        back = transfer(x, half[0]) @ table @ transfer(y, half[1]).T
+        points = sampling(x), sampling(y)
+        missed = x(points[0]) @ table @ y(points[1]).T - half[0](points[0]) @ back @ half[1](points[1]).T
+        found = max(found, float(np.max(np.abs(missed))))
+    return LEFT / (1.0 - LEFT) * found / model.scale
+
+
+def on_more_cells(model: WindowModel, error: float, tolerance: float) -> WindowModel | None:
+    """A model of a plane with as many cells as a numerical error asks for; None where there are as many as may be."""
+    growth = float(np.clip((error / tolerance) ** (1.0 / ORDER) * MARGIN, MARGIN, 2.0))
+    most = MOST_CELLS[2]
+    if model.asked.cells or all(own.cells == most for own in model.local.values()):
+        return None
+    counts = {axis: min(int(np.ceil(growth * own.cells)), most) for axis, own in model.local.items()}
+    found = with_cells(model, {axis: uniform(model.problem.domain[axis], count) for axis, count in counts.items()})
+    return replace(found, settings={**found.settings, "features": model.settings.get("features", "cells")})
 
 
 def _cells_of_start(model: WindowModel, count: int, iterations: int) -> GradedSpline:
     """As many as the field asks for at the start, read on far more."""
     (axis,), horizon = model.local, model.problem.domain[TIME]
-    fine = uniform(model.problem.domain[axis], min(FINE * count, MOST_CELLS))
+    fine = uniform(model.problem.domain[axis], min(FINE * count, MOST_CELLS[1]))
     solver = WindowSolver(on_cells(model, fine), iterations)
     weights = np.zeros(solver.model.size)
     weights[solver.state] = solver.state_at_start(horizon.lower, horizon.upper)

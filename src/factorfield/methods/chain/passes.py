@@ -61,6 +61,11 @@ class Path:
         """Are the beliefs in a file, to save memory?"""
         return isinstance(self.starts, StoredBeliefs)
 
+    @property
+    def is_told(self) -> bool:
+        """Is nothing uncertain?"""
+        return not self.is_stored and all(start.root.shape[1] == 0 for start in self.starts)
+
     def append(self, window: Window, upper: float) -> None:
         self.edges.append(upper)
         self.starts.append(window.start)
@@ -132,7 +137,8 @@ def _filter_stretch(
             raise ProblemError(f"{refused}{_blamed(window)}") from None
         assert window is not None
         path.append(window, upper)
-        path.unresolved = unresolved_axis(model, window.weights, at_start) if adapt and model.growing else None
+        if adapt and model.growing:
+            path.unresolved = unresolved_axis(model, window.weights, window.start, at_start)
         if path.unresolved:
             break
         arrival = propagate(window.start, window.link)
@@ -168,7 +174,7 @@ def filter_between(
             window = solver.solve(arrival, lower, upper, first)
         path.append(window, upper)
         if adapt and solver.model.growing:
-            path.unresolved = unresolved_axis(solver.model, window.weights, at_start)
+            path.unresolved = unresolved_axis(solver.model, window.weights, window.start, at_start)
         if path.unresolved:
             break
         arrival = propagate(window.start, window.link)
@@ -228,6 +234,9 @@ def smooth(solver: WindowSolver, path: Path, progress: Progress | None) -> tuple
     """
     if path.is_stored:  # an equation alone says next to nothing (1e-5 of a standard deviation) about where it began
         path.futures = [Message.nothing(len(solver.state))] * len(path.links)
+    elif path.is_told:
+        path.futures = [Message.nothing(len(solver.state))] * len(path.links)
+        return Status("converged", "every window settled"), []
     else:
         path.futures = backward_messages(path.links)
     traits = solver.model.traits
@@ -263,7 +272,7 @@ def newton_step(solver: WindowSolver, path: Path, first: bool) -> float:
     moved, wanted, count = 0.0, [], len(solver.state)
     for index in range(len(path.links)):
         known = path.smoothed(index)
-        spread = np.sqrt(np.sum(known.root[:count] ** 2, axis=1)) + 1e-12 * solver.model.scale
+        spread = np.sqrt(np.sum(known.root[:count] ** 2, axis=1)) + solver.unnoticed * solver.model.scale
         change = np.abs(known.mean[:count] - path.centres[index][solver.state]) / spread
         moved = max(moved, float(change.max()))
         wanted.append(solver.in_order(known.mean))

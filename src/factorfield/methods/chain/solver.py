@@ -49,6 +49,7 @@ class Window:
 class WindowSolver:
     """Solves windows of one model, each given the belief that arrives at its start."""
 
+    unnoticed = 1e-12  # of the field: the least that a path is said to move by
     def __init__(self, model: WindowModel, most_iterations: int) -> None:
         self.model, self.most_iterations = model, most_iterations
         self.factors = WindowFactors(model)
@@ -172,6 +173,14 @@ class WindowSolver:
         if not merit < MET * sum(group.count for group in groups):
             raise ProblemError(f"expected a window in which the equation is met, received none at t = {lower:g}")
         return weights
+
+    def at_walls(self, state: Array, time: float) -> Array:
+        """A state at the start as walls allow it; here labels and walls have told it together."""
+        return state
+
+    def end(self, weights: Array, lower: float, upper: float) -> Array:
+        """The state at the end of a window of given weights."""
+        return np.asarray(self.factors.end_map(lower, upper) @ weights, float)
 
     # -- Gauss-Newton
 

@@ -179,7 +179,7 @@ class Joint:
 
     def _elsewhere(self, model: BlockModel, solution: Solution) -> BlockModel | None:
         """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
-        if model.start or not is_missed(solution) or not is_searched(model):
+        if not is_missed(solution) or not is_searched(model):
             return None
         coordinates = number_coordinates(model.problem)
         with threads.suited_to(model.size):
@@ -479,4 +479,4 @@ def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Ad
             found[group.name] = total, group.count
         elif total > UNFOLLOWED**2 * group.count:
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))
-    yield from contradictions(found)
+    yield from contradictions(found, posterior)

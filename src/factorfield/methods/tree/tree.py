@@ -242,4 +242,4 @@ def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) ->
             found[group.name] = total, group.count
         elif total > UNFOLLOWED**2 * group.count and status == "converged":
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))
-    yield from contradictions(found)
+    yield from contradictions(found, posterior)
