@@ -284,13 +284,13 @@ class Chain:
             solver = WindowSolver((model if model.edges is None else frozen).at(found.mean), self.iterations)
             final = self._filtered(solver, progress)
             near = latents(model.coordinates, found.mean)
-            if final.unresolved is not None:  # more modes, from here on
-                return replace(self._smoothed(solver, final, progress), near=near)
-            if final.edges == path.edges:
+            if final.unresolved is not None or final.edges == path.edges:
                 break
             model = replace(model, edges=tuple(final.edges), start=near)
             begin = position(model.coordinates, model.start)
         search = replace(self._smoothed(solver, final, progress), near=near)
+        if search.path.unresolved is not None:
+            return search
         if not found.settled:
             search = replace(search, status=Status("max-iterations", UNSETTLED))
         elif search.status == "converged":
@@ -364,12 +364,16 @@ class Chain:
         else:
             place = None if search.searched is None else search.searched.marginal.mean
             error = fewer_modes.numerical_error(search.solved, path, self.iterations, place)
+        return None if error is None else replace(error, root=self._felt(search, error.root))
+
+    def _felt(self, search: Search, root: Array) -> Array:
+        """Errors of the windows' weights, with those that they give to unknown coefficients."""
         numbers = None if search.searched is None else search.searched.numbers
-        if error is None or (numbers is None and not model.local):  # fewer modes find coefficients of their own
-            return error
-        if numbers is None:
-            return replace(error, root=felt_by_coefficients(error.root, path, search.solved))
-        return replace(error, root=felt_by_numbers(error.root, path, numbers, number_coordinates(model.problem)))
+        if numbers is not None:
+            return felt_by_numbers(root, search.path, numbers, number_coordinates(search.model.problem))
+        if search.model.local:
+            return felt_by_coefficients(root, search.path, search.solved)
+        return root  # fewer modes find coefficients of their own
 
     def _judged(self, status: Status, model: WindowModel, error: NumericalError | None) -> Status:
         """The status beside the numerical error."""

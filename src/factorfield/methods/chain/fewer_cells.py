@@ -2,8 +2,9 @@
 fewer still, how fast more of them help.
 
 Only means are compared, by a walk forward from where the path begins: what measurements say of that, and of unknown
-coefficients, is taken as it is. The difference of two solutions gives the error its shape; beside it stands
-its derivative times the width of cells, which is large where the difference passes through zero.
+coefficients, is taken as it is. The difference of two solutions gives the error its shape; beside it stand
+its derivatives times the width of cells, which are large where the difference passes through zero, and its size near
+every place: errors oscillate between cells, and two solutions may agree by chance.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from scipy import linalg
 from factorfield.errors import FAILED
 from factorfield.messages.gaussian import Belief
 from factorfield.methods.chain.plane import solver_of
+from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.resolution import NumericalError
 from factorfield.model.basis import Departure
 from factorfield.model.graded import DEGREE, GradedSpline, transfer
@@ -29,6 +31,7 @@ from factorfield.problem.domain import TIME
 Array = NDArray[np.float64]
 SLOWEST = 0.5  # what is left of an error on half as many cells more, at most
 FASTEST = (2.0 / 3.0) ** (DEGREE + 1)  # and at least: the order of the splines
+FASTEST_IN_PLANE = 0.02  # the same of a plane as a whole, where the slowest place is seen
 NEIGHBOURS = 4  # cells to either side over which sizes of differences are averaged
 FLOOR = 0.5  # of the error's root mean square, at every place of a plane
 INSTANTS = np.linspace(0.0, 1.0, 9)  # of a window, where fields are compared
@@ -49,14 +52,13 @@ def numerical_error(
     partners = [[_beside(model, index, axis, own) for index, own in enumerate(left)] for axis in model.local]
     if not model.in_plane:
         partners.append([_around(model, index, own) for index, own in enumerate(left)])
-    for others in partners:
-        ratio = size / max(_size(model, others), 1e-300)
-        columns.append([ratio * own for own in others])
+    for partner in partners:
+        ratio = size / max(_size(model, partner), 1e-300)
+        columns.append([ratio * own for own in partner])
     if model.in_plane:
         columns += _everywhere(model, FLOOR * size)
     root = np.stack([np.column_stack(own) for own in zip(*columns, strict=True)])
-    left_open = _left_open(model, last) / about if model.in_plane else 0.0
-    return NumericalError(root, size / about, {}, left_open)
+    return NumericalError(root, size / about, {}, _left_open(model, last) / about if model.in_plane else 0.0)
 
 
 def _left_open(model: WindowModel, last: Belief) -> float:
@@ -96,7 +98,8 @@ def _left(
     model: WindowModel, fewer: WindowModel, change: Sequence[Array], coarse: Sequence[Array], iterations: int
 ) -> list[Array]:
     """Of the difference to fewer cells, the part that the model's own are off by: by how much larger the difference of
-    those to fewer still was; along a line there and then: kinks of a start converge more slowly than fronts."""
+    those to fewer still was. Along a line that is told place by place, window by window: kinks of a start converge more
+    slowly than fronts."""
     fewest = on_fewer_cells(fewer)
     try:
         coarsest = _walked(fewest, _start_on(fewest, fewer, coarse[0], iterations), iterations)
@@ -104,39 +107,34 @@ def _left(
         return [SLOWEST / (1.0 - SLOWEST) * own for own in change]
     before = [own - _on(fewer, fewest, index, coarsest[index]) for index, own in enumerate(coarse)]
     if model.in_plane:
-        rate = float(np.clip(_size(model, change) / max(_size(fewer, before), 1e-300), FASTEST, SLOWEST))
+        rate = np.clip(_size(model, change) / max(_size(fewer, before), 1e-300), FASTEST_IN_PLANE, SLOWEST)
         return [rate / (1.0 - rate) * own for own in change]
     return [_left_along(model, fewer, index, own, before[index]) for index, own in enumerate(change)]
 
 
-def _left_along(model: WindowModel, fewer: WindowModel, index: int, own: Array, before: Array) -> Array:
-    """The part of a window's difference, from place to place along its one axis."""
-    cells = model.cells[index]
-    points = cells.quadrature[0]
+def _left_along(model: WindowModel, fewer: WindowModel, index: int, change: Array, before: Array) -> Array:
+    """The same of a window along a line."""
+    cells = _line(model, index)
+    points, _ = cells.quadrature
     now, then = (
-        _smoothed(cells, np.max(np.mean(_values(each, index, weights, [points]) ** 2, axis=1), axis=0))
-        for each, weights in ((model, own), (fewer, before))
+        _smoothed(cells, np.max(np.mean(_values(each, index, weights, points) ** 2, axis=1), axis=0))
+        for each, weights in ((model, change), (fewer, before))
     )
     rate = np.clip(np.sqrt(now / np.maximum(then, 1e-300)), FASTEST, SLOWEST)
-    return _mapped(model, own, [_nearest(cells, (rate / (1.0 - rate))[:, None] * cells(points))])
+    return _mapped(model, change, [_nearest(cells, (rate / (1.0 - rate))[:, None] * cells(points))])
 
 
 def _start_on(fewer: WindowModel, model: WindowModel, weights: Array, iterations: int) -> Array:
-    """The state at the start of given weights of the first window, on fewer cells, along a line moved by what these
+    """The state at the start of given weights of the first window, on fewer cells; along a line moved by what these
     miss more of a start by formula."""
     state = _transferred(fewer, model, weights)
-    if not model.traits.starts_by_formula or model.in_plane:
+    if model.in_plane or not model.traits.starts_by_formula:
         return state
-    told, own = (_told(each, iterations) for each in (fewer, model))
+    first, second = (model.edges or ())[:2]
+    told, own = (WindowSolver(each, iterations).state_at_start(first, second) for each in (fewer, model))
     whole = np.zeros(model.size)
     whole[model.layout[0]] = own
     return state + told - _transferred(fewer, model, whole)
-
-
-def _told(model: WindowModel, iterations: int) -> Array:
-    """The state that a start by formula alone gives."""
-    first, second = (model.edges or ())[:2]
-    return solver_of(model, iterations).state_at_start(first, second)
 
 
 def _transferred(fewer: WindowModel, model: WindowModel, weights: Array) -> Array:
@@ -180,6 +178,16 @@ def _along(ways: Sequence[Array], table: Array) -> Array:
     return table
 
 
+def _mapped(model: WindowModel, weights: Array, ways: Sequence[Array]) -> Array:
+    """Weights of the fields, each polynomial's mapped by matrices along the axes of space; all others zero."""
+    found = np.zeros(model.size)
+    for name in model.problem.fields:
+        for unit in model.representation.forms[name].latents:
+            latent = model.representation.latents[unit]
+            found[latent.block] = _along(ways, weights[latent.block].reshape(latent.basis.shape)).ravel()
+    return found
+
+
 def _beside(model: WindowModel, index: int, axis: str, weights: Array) -> Array:
     """Of the fields, the derivative along an axis of space times the width of cells there."""
     cells = cells_of_window(model, index)
@@ -192,11 +200,16 @@ def _slope(cells: GradedSpline) -> Array:
     return _nearest(cells, width[:, None] * cells(points, 1))
 
 
+def _line(model: WindowModel, index: int) -> GradedSpline:
+    """The cells of a window along its one axis of space."""
+    (cells,) = cells_of_window(model, index).values()
+    return cells
+
+
 def _around(model: WindowModel, index: int, weights: Array) -> Array:
-    """Of the fields, the root mean square over neighbours and a window's time, constant over that: an error oscillates
-    between cells, and two solutions may agree by chance where it does."""
-    cells, found = model.cells[index], np.zeros(model.size)
-    values = _values(model, index, weights, [cells.quadrature[0]])
+    """Of the fields, the root mean square over neighbours and a window's time, constant over that."""
+    cells, found = _line(model, index), np.zeros(model.size)
+    values = _values(model, index, weights, cells.quadrature[0])
     for own, name in zip(values, model.problem.fields, strict=True):
         latent = model.representation.latents[model.representation.forms[name].latents[0]]
         size = _nearest(cells, np.sqrt(_smoothed(cells, np.mean(own**2, axis=0))))
@@ -226,25 +239,13 @@ def _nearest(cells: GradedSpline, values: Array) -> Array:
     return np.asarray(linalg.lstsq(root[:, None] * cells(points), scaled)[0], float)
 
 
-def _mapped(model: WindowModel, weights: Array, ways: Sequence[Array]) -> Array:
-    """Weights of the fields, each instant's mapped by a matrix along every axis of space; all others zero."""
-    found = np.zeros(model.size)
-    for name in model.problem.fields:
-        for unit in model.representation.forms[name].latents:
-            latent = model.representation.latents[unit]
-            found[latent.block] = _along(ways, weights[latent.block].reshape(latent.basis.shape)).ravel()
-    return found
-
-
-def _values(model: WindowModel, index: int, weights: Array, points: Sequence[Array]) -> Array:
-    """Of the fields during a window, (fields, instants, places of a grid of points along each axis)."""
-    ways = [cells(x) for cells, x in zip(cells_of_window(model, index).values(), points, strict=True)]
-    found = []
+def _values(model: WindowModel, index: int, weights: Array, points: Array) -> Array:
+    """Of the fields during a window, (fields, instants, points)."""
+    found, in_space = [], _line(model, index)(points)
     for name in model.problem.fields:
         latent = model.representation.latents[model.representation.forms[name].latents[0]]
         in_time = Departure(latent.basis.shape[0] - 1, 0.0, 1.0)(INSTANTS)
-        table = np.tensordot(in_time, weights[latent.block].reshape(latent.basis.shape), 1)
-        found.append(_along(ways, table).reshape(len(INSTANTS), -1))
+        found.append(in_time @ weights[latent.block].reshape(latent.basis.shape) @ in_space.T)
     return np.stack(found)
 
 
@@ -260,12 +261,17 @@ def _size(model: WindowModel, weights: Sequence[Array]) -> float:
     """The root mean square over time and space of the field of which it is largest."""
     lengths, total = np.diff(model.edges or ()), np.zeros(len(model.problem.fields))
     for index, (own, length) in enumerate(zip(weights, lengths, strict=True)):
-        grids, shares = [], np.ones(1)
+        ways, shares = [], np.ones(1)
         for cells in cells_of_window(model, index).values():
             points, weight = cells.quadrature
-            grids.append(points)
+            ways.append(cells(points))
             shares = np.kron(shares, weight / weight.sum())
         if model.problem.shape is not None:
             shares = shares * _inside(model, index)
-        total += length * np.mean(_values(model, index, own, grids) ** 2 @ shares, axis=1)
+        for place, name in enumerate(model.problem.fields):
+            latent = model.representation.latents[model.representation.forms[name].latents[0]]
+            in_time = Departure(latent.basis.shape[0] - 1, 0.0, 1.0)(INSTANTS)
+            table = np.tensordot(in_time, own[latent.block].reshape(latent.basis.shape), 1)
+            values = _along(ways, table).reshape(len(INSTANTS), -1)
+            total[place] += length * float(np.mean(values**2 @ shares))
     return float(np.sqrt(total.max() / lengths.sum()))

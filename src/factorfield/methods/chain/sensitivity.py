@@ -33,8 +33,8 @@ def felt_by_numbers(root: Array, path: Path, numbers: Numbers, priors: Sequence[
 
 def felt_by_coefficients(root: Array, path: Path, model: WindowModel) -> Array:
     """The same where coefficients are weights of every window."""
-    latents, fields = model.representation.latents, model.problem.fields
-    forms = [form for name, form in model.representation.forms.items() if name not in fields]
+    latents, problem = model.representation.latents, model.problem
+    forms = [model.representation.forms[name] for name in (*problem.unknowns, *problem.functions)]
     names = [name for form in forms for name in form.latents if TIME not in latents[name].basis.axes]
     where = np.concatenate([np.zeros(0, int), *(np.arange(model.size)[latents[name].block] for name in names)])
     if not len(where):

@@ -18,6 +18,7 @@ from factorfield.methods.resolution import (
     beyond,
     fewer,
     field_sizes,
+    likely_part,
     share_left,
     transferred,
 )
@@ -74,7 +75,7 @@ def numerical_error(
         length = float(np.max(field_sizes(representation, fields, partner) / scale))
         ratio = float(np.max(size / scale)) / length if length else 0.0
         columns += [change, ratio * partner]
-        axes[axis] = float(np.max(size / scale))
+        axes[axis] = likely_part(share) * float(np.max(size / scale))
     inflation, off = missed(model, weights, np.column_stack(columns))
     everywhere = np.zeros((model.size, len(fields)))
     for index, name in enumerate(fields):
