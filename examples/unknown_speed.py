@@ -19,7 +19,7 @@ problem = ff.Problem(
     parameters={"b": ff.Unknown(mean=1.0, std=0.5, positive=True)},
     conditions=[ff.Observations(x=x, t=t, u=height, sigma=0.1)],
 )
-solution = ff.solve(ff.default_model(problem, modes={"x": 2, "t": 16}))
+solution = ff.solve(ff.default_model(problem, modes={"x": 2, "t": 24}))
 speed = solution.parameters["b"]
 low, high = speed["interval"]
 print(f"{solution.status}: speed {speed['mean']:.4f} +- {speed['std']:.4f}, 90 % interval [{low:.4f}, {high:.4f}]")
