@@ -1,6 +1,7 @@
 """Every problem of the gallery by the default method: error from exact data, coverage from noisy data, seconds, size.
 
 python benchmarks/gallery.py [NAME ...] [--draws 5]      # a markdown table; one line per problem as it finishes
+python benchmarks/gallery.py errors [NAME ...]     # errors from exact data beside the std that estimates them
 python benchmarks/gallery.py intervals [NAME ...] [--draws 100]   # how often 90 % intervals hold the coefficient
 python benchmarks/gallery.py methods [NAME ...] [--out FILE] [--limit 120]   # every problem by every method
 
@@ -76,6 +77,19 @@ def table(names: list[str], draws: int, jobs: int) -> None:
         weights, windows = solution.posterior.representation.size, solution.trace.get("windows", "-")
         covers = f"{noisy.mean():.0f} %", f"{noisy.min():.0f}-{noisy.max():.0f} %"
         line(name, f"{exact['relative_l2']:.1e}", *covers, f"{seconds:.1f}", weights, windows)
+
+
+def errors(names: list[str]) -> None:
+    """Of forward problems: is the std an estimate of the error? 1e-3 to 3 where that exceeds 1e-10 of the field."""
+    header("problem", "largest error", "estimate", "error / std, 95 % point", "status")
+    for problem in (ff.problems.get(name) for name in names or FORWARD):
+        solution, truth = ff.solve(problem), problem.truth
+        field = solution.predict(**{name: truth[name] for name in problem.domain.names})
+        error = np.abs(field["mean"] - truth)
+        relative = float(error.max() / np.abs(truth).max())
+        ratio = float((error / field["std"]).quantile(0.95)) if relative > 1e-10 else np.nan
+        told = f"{solution.trace.get('numerical_error', np.nan):.1e}"
+        line(problem.name, f"{relative:.1e}", told, "-" if np.isnan(ratio) else f"{ratio:.2g}", solution.status)
 
 
 def found_by(task: tuple[str, int]) -> Any:
@@ -178,7 +192,9 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="only the table of what FILE has")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if arguments.names[:1] == ["intervals"]:
+    if arguments.names[:1] == ["errors"]:
+        errors(arguments.names[1:])
+    elif arguments.names[:1] == ["intervals"]:
         intervals(arguments.names[1:], arguments.draws or 100, arguments.jobs)
     elif arguments.names[:1] == ["methods"]:
         methods(arguments.names[1:] or ff.problems.names(), arguments.out, arguments.limit, arguments.show)

@@ -1,8 +1,9 @@
 """The longer studies, one after another, as tables in benchmarks/results/: hours, so a second call resumes.
 
-    python benchmarks/long.py [STUDY ...]      calibration, intervals, classical; all: `make check-long`
+    python benchmarks/long.py [STUDY ...]      calibration, steep, intervals, classical; all: `make check-long`
 
-Finished parts are kept in benchmarks/results/.parts/, in a folder per state of src: changed code starts over.
+Finished parts are kept in benchmarks/results/.parts/, in a folder per state of src: changed code starts over. The
+registry of coverage writes its own page, calibration.md.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PROBLEMS = ("reaction-coefficient", "wave-speed", "fisher-kpp-rates", "reaction-inverse")
+REGISTRY = ["calibrate", "--all", "--records", "benchmarks/results/.parts/calibration"]
 STUDIES: dict[str, list[list[str]]] = {  # parts, each one call of Python
-    "calibration": [["-m", "factorfield", "calibrate", "--all", "--records", str(RESULTS / ".parts" / "calibration")]],
+    "steep": [["benchmarks/steep.py"]],
     "intervals": [["benchmarks/gallery.py", "intervals", name, "--draws", "100"] for name in PROBLEMS],
     "classical": [["benchmarks/classical.py", name, "--draws", "20"] for name in (*PROBLEMS, "hare-lynx")],
 }
@@ -37,7 +39,11 @@ def main() -> None:
     state = hashlib.sha256(b"".join(sources)).hexdigest()[:12]
     describe = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(describe, cwd=HERE, capture_output=True, text=True).stdout.strip() or "unknown"
-    for study in sys.argv[1:] or STUDIES:
+    for study in sys.argv[1:] or ("calibration", *STUDIES):
+        if study == "calibration":
+            page = ["--out", "benchmarks/results/calibration.md"]
+            subprocess.run([sys.executable, "-m", "factorfield", *REGISTRY, *page], cwd=HERE.parent, check=True)
+            continue
         lines = [f"# {study}, at commit {commit}"]
         for index, part in enumerate(STUDIES[study]):
             text = made(part, RESULTS / ".parts" / state / f"{study}-{index}.txt")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PATIENCE = 2.0
+UNFINISHED = 0.999  # a task that was once complete has its clock stopped, though there may be more to do
 Progress = Callable[[str, float], None]  # what is going on, and how far (0..1)
 
 
@@ -29,7 +30,7 @@ def bar() -> Iterator[Progress | None]:
     waiting.start()
 
     def report(text: str, fraction: float) -> None:
-        display.update(task, description=text, completed=fraction)
+        display.update(task, description=text, completed=min(fraction, UNFINISHED))
 
     try:
         yield report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from factorfield.model.model import Model
 from factorfield.posterior.base import Estimate, Posterior
 from factorfield.posterior.covariance import correlation, covariance
 from factorfield.posterior.measuring import next_measurements
+from factorfield.posterior.parts import std_parts
 from factorfield.problem.horizon import extended
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import versions
@@ -215,7 +216,7 @@ class Solution:
             other = any(statement.noise is not None for statement in self.problem.statements)
             received = f"one by {method}{' with other noise' if other else ''}"
             raise expected("a solution by method='chain' or 'tree' with Gaussian noise", received, attempt)
-        solution = self.resume(problem)
+        solution = with_std_parts(self.resume(problem))
         warn_of(solution.advice or (), stacklevel=3)
         return solution
 
@@ -236,6 +237,14 @@ class Solution:
         )  # fmt: skip
         with threads.suited_to(self.posterior.representation.size):  # as `predict`: the same bits before and after
             return results.write(result, self.default_grid(), path)
+
+
+def with_std_parts(solution: Solution) -> Solution:
+    """With settings that tell how much of the std is data, how much numerics, where that was estimated."""
+    if solution.posterior.numerical is None:
+        return solution
+    with threads.suited_to(solution.posterior.representation.size):
+        return replace(solution, settings={**solution.settings, "std": std_parts(solution.posterior)})
 
 
 def checked_level(level: float) -> float:

@@ -15,7 +15,7 @@ from factorfield.methods.sites import solve_with_sites
 from factorfield.model.model import Model
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress, bar
-from factorfield.solution import Solution
+from factorfield.solution import Solution, with_std_parts
 from factorfield.solution import load as read_solution
 
 RESUMABLE = ("chain", "tree")  # methods whose solutions can be conditioned
@@ -62,6 +62,7 @@ def solve(
         if method is None and adapt and options.keys() <= {"tolerance"}:
             found = zip(items, solutions, strict=True)
             solutions = [_or_local(item, solution, options, report) for item, solution in found]
+        solutions = [with_std_parts(solution) for solution in solutions]
     for solution in solutions:
         if solution.advice:
             warn_of(solution.advice, stacklevel=2)

@@ -26,6 +26,16 @@ def test_exponential_integrator_is_fourth_order_and_agrees_with_splitting() -> N
     assert np.abs(finest - reference.fisher_kpp(start, 0.05, 5.0, times)).max() < 1e-8
 
 
+def test_cells_hold_the_waves_of_a_kink_and_no_others() -> None:
+    """|x| on -1..1 is 1/2 and waves -4 cos(k pi x) / (k pi)^2 of odd k."""
+    cells, finer = 32, 255
+    x, fine = (2.0 * (np.arange(n) + 0.5) / n - 1.0 for n in (cells, cells * finer))
+    odd = np.arange(1, cells // 2, 2)
+    held = 0.5 - np.sum(4.0 / (odd * np.pi) ** 2 * np.cos(np.pi * np.outer(x, odd)), axis=1)
+    assert_allclose(reference.coarsened(np.abs(fine), cells), held, atol=1e-6)
+    assert np.abs(np.abs(x) - held).max() > 1e-3
+
+
 def test_two_dimensions_separate_where_the_equation_does() -> None:
     """Pure diffusion of sin(2 pi x) cos(4 pi y) on a 1 x 2 rectangle decays at the sum of the rates."""
     x, y = np.arange(16) / 16, 2 * np.arange(20) / 20

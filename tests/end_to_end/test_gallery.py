@@ -18,6 +18,8 @@ CASES = [
     ("burgers", 1e-5),
     ("gray-scott", 1e-5),
     ("plate-with-holes", 1e-5),
+    ("schroedinger", 1e-6),
+    ("allen-cahn", 1e-5),
 ]
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from factorfield.messages.elimination import Segment, backward, backward_messages, propagate, segment, smoothed
 from factorfield.messages.gaussian import Belief, Message
-from factorfield.messages.paths import SmoothedPath
+from factorfield.messages.paths import Readings, SmoothedPath
 
 STATE, INNER = np.array([0, 4]), np.array([1, 2, 3, 5, 6])
 ORDER = np.concatenate([STATE, INNER])
@@ -110,19 +110,20 @@ def test_forward_and_backward_give_the_marginals_of_the_joint_posterior(seed: in
 
 @given(st.integers(0, 10_000), st.integers(1, 5))
 @settings(deadline=None, max_examples=30)
-def test_weights_of_any_two_windows_covary_as_in_the_joint_posterior(seed: int, windows: int) -> None:
+def test_functionals_of_any_two_windows_covary_as_in_the_joint_posterior(seed: int, windows: int) -> None:
     path = Path(seed, windows)
     smooth = SmoothedPath(path.filtered()[:-1], path.links, backward_messages(path.links))
     rng = np.random.default_rng(seed + 2)
-    at, rows = rng.integers(windows, size=6), rng.standard_normal((6, 7))
-    wanted = set(rng.integers(windows, size=2).tolist())
-    found = {index: np.zeros((6, 7)) for index in wanted}
-    for index, chosen, values in smooth.covariances(rows, at, wanted):
-        found[index][chosen] += values
-    whole_rows = np.stack([row @ path.maps[index][ORDER] for row, index in zip(rows, at, strict=True)])
-    for index, values in found.items():
-        exact = whole_rows @ path.covariance @ path.maps[index][ORDER].T
-        assert_allclose(values, exact, atol=1e-8 * max(1.0, np.abs(exact).max()))
+    sides = [(np.sort(rng.integers(windows, size=n)), rng.standard_normal((n, 7))) for n in (6, 4)]
+    (at, rows), (others_at, others) = sides
+    read = [[Readings(k, *(r[i == k] @ own for own in smooth.columns(k))) for k in np.unique(i)] for i, r in sides]
+    found = smooth.covariances(*read)
+    for index in range(windows):  # the noise that stays inside is shared with nobody else
+        inside = path.links[index].interior.between(rows[at == index, len(STATE) :])
+        found[np.ix_(at == index, others_at == index)] += inside @ others[others_at == index, len(STATE) :].T
+    left, right = (np.stack([row @ path.maps[k][ORDER] for k, row in zip(i, r, strict=True)]) for i, r in sides)
+    exact = left @ path.covariance @ right.T
+    assert_allclose(found, exact, atol=1e-8 * max(1.0, np.abs(exact).max()))
 
 
 @given(st.integers(0, 10_000))

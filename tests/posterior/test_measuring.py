@@ -45,7 +45,7 @@ def boxes() -> Solution:
 
 
 def spread(solution: Solution, target: object = None) -> float:
-    return float(np.sqrt(target_of(solution.posterior, "u", target).variance(solution.posterior)))
+    return float(np.sqrt(target_of(solution.posterior, "u", target).line(solution.posterior)[1]))
 
 
 @pytest.mark.parametrize("kind", ["chain", "tree"])
@@ -161,6 +161,6 @@ def test_places_and_targets_stay_inside_a_region() -> None:
     found = solution.next_measurements(3, 0.05)
     assert np.all(found["x"] ** 2 + found["y"] ** 2 < 0.8) and np.isnan(found["gain"][0, 0])
     wanted = target_of(solution.posterior, "u", None)
-    assert wanted.shares.sum() == pytest.approx(1.0) and np.isfinite(wanted.variance(solution.posterior))
+    assert wanted.shares.sum() == pytest.approx(1.0) and np.isfinite(wanted.line(solution.posterior)[1])
     table = solution.covariance(x=[0.0, 0.99], y=[0.0, 0.99], points=True).values
     assert np.isfinite(table[0, 0]) and np.all(np.isnan(table[1]))

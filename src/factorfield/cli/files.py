@@ -46,6 +46,7 @@ class Equation(TypedDict):
 class Condition(TypedDict):
     name: str
     values: int | None  # how many were measured
+    where: str  # measured values and places in words
     sigma: float | None
     noise: str
 
@@ -78,6 +79,7 @@ class Summary(TypedDict):
 
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A solution written by `solve --out run.nc`.")]
+FEW_PLACES = 6  # values that are listed one by one
 LEAST_TIME = 1e-3  # seconds worth a line
 ONE_DATA_SET = "of the places, for these data: errors of neighbours go together, 90 % is the mean over many data sets"
 
@@ -150,6 +152,8 @@ def check(
 
 
 def _described(read: "ProblemFile", needs: "Estimate") -> dict[str, object]:
+    from factorfield.problem.completeness import missing_conditions
+
     problem = read.problem
     return {
         "name": problem.name,
@@ -161,6 +165,7 @@ def _described(read: "ProblemFile", needs: "Estimate") -> dict[str, object]:
         },
         "parameters": {name: _coefficient(value) for name, value in problem.parameters.items()},
         "conditions": _conditions(problem),
+        "missing": missing_conditions(problem),
         "method": {"name": read.method, **read.options},
         "output": {key: shown_path(path) for key, path in read.output.items()},
         "estimate": {**{k: v for k, v in vars(needs).items() if k != "seconds"}, "time": duration(needs.seconds)},
@@ -211,11 +216,28 @@ def _conditions(problem: "Problem") -> list[Condition]:
         {
             "name": statement.name,
             "values": len(statement.target) if statement.points is not None else None,
+            "where": _where(problem, statement),
             "sigma": _typical(statement.sigma),
             "noise": "gaussian" if statement.noise is None else statement.noise.name,
         }
         for statement in problem.statements if statement.kind != "equation"
     ]  # fmt: skip
+
+
+def _where(problem: "Problem", statement: "Statement") -> str:
+    """Values and places of measurements in words: mistaken columns and units show here."""
+    import numpy as np
+
+    if statement.points is None:
+        return ""
+    told = [(statement.relation.text, statement.target), *statement.points.items()]
+    parts = []
+    for name, values in told:
+        unit, distinct = problem.units.get(name, ""), np.unique(values)
+        listed = ", ".join(f"{x:.4g}" for x in distinct[:FEW_PLACES])
+        text = listed if len(distinct) <= FEW_PLACES else f"{distinct[0]:.4g} to {distinct[-1]:.4g}"
+        parts.append(f"{name} = {text} {unit}".rstrip())
+    return "; ".join(parts)
 
 
 def _typical(sigma: "GivenSigma") -> float | None:
@@ -226,6 +248,8 @@ def _typical(sigma: "GivenSigma") -> float | None:
 
 
 def _print_description(read: "ProblemFile", needs: "Estimate") -> None:
+    from factorfield.problem.completeness import missing_conditions
+
     problem, rows = read.problem, []
     for equation in _equations(problem):
         rows.append(("equation", f"{equation['understood']}  ({equation['kind']}, {_trusted(equation['sigma'])})"))
@@ -238,7 +262,9 @@ def _print_description(read: "ProblemFile", needs: "Estimate") -> None:
         count = "" if condition["values"] is None else f"{condition['values']} values, "
         noise = "" if condition["noise"] == "gaussian" else f", {condition['noise']} noise"
         rows.append(("condition", f"{condition['name']}  ({count}{_trusted(condition['sigma'])}{noise})"))
+        rows += [("", condition["where"])] if condition["where"] else []
     rows += [("condition", "none")] if not conditions else []
+    rows += [("note", f"{text}: measurements have to tell the rest") for text in missing_conditions(problem)]
     rows += [(f"output {key}", shown_path(path)) for key, path in read.output.items()]
     print_table(f"{problem.name}: fields {', '.join(problem.fields)}", [], rows + _cost(needs))
 
@@ -286,7 +312,7 @@ def show(
     rows += [("warning", "the file does not say")] if document["warnings"] is None else []
     for condition in conditions:
         count, misfit = condition["values"], misfits[condition["name"]]
-        missed = "" if misfit is None else f", missed by {misfit:.2g} sigma in the root mean square; about 1 is right"
+        missed = "" if misfit is None else f", missed by {misfit:.3g} sigma in the root mean square; about 1 is right"
         rows.append(("condition", condition["name"] + (f" ({count} values{missed})" if count else "")))
     rows += [(f"setting {key}", _short(value)) for key, value in solution.settings.items()]
     print_summary(document, rows + seconds_rows(solution.timings))

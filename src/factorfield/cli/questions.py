@@ -155,10 +155,13 @@ def next_places(  # noqa: PLR0913
     inputs = [path.resolve() for path in (run, at) if path is not None]
     csv = None if csv is None else check_no_input(check_writable(csv), inputs)
     plot = None if plot is None else check_no_input(check_picture(plot), inputs)
-    solution = load(run)
     wanted: dict[str, Any] = {"of": target} if target else {}
     wanted |= dict(_place(text) for text in within or ())
-    places = _candidates([*(grid or ()), *(more or ())], at, solution.problem.domain)
+    along = [*(grid or ()), *(more or ())]
+    if along and at is not None:
+        raise expected("either --grid or --at", "both", "one of them")
+    solution = load(run)
+    places = _candidates(along, at, solution.problem.domain)
     found = solution.next_measurements(count, sigma, candidates=places, of=of, target=wanted or None)
     axes = list(solution.problem.domain.names)
     if plot is not None:
@@ -183,8 +186,6 @@ def _place(text: str) -> tuple[str, float | tuple[float, float]]:
 
 
 def _candidates(grid: list[str], at: Path | None, domain: "Domain") -> Any:
-    if grid and at is not None:
-        raise expected("either --grid or --at", "both", "one of them")
     if at is None:
         return dict(axis_places(text) for text in grid) or None
     import pandas as pd

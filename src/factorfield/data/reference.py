@@ -60,6 +60,15 @@ def fisher_kpp(
     return (4.0 * fine - coarse) / 3.0
 
 
+def coarsened(u: ArrayLike, cells: int) -> Array:
+    """What `cells` hold of the waves of a periodic field on cells that are finer by an odd number: its values instead
+    would take a kink's other waves for these."""
+    fine = np.asarray(u, float)
+    waves, finer = np.fft.rfft(fine), len(fine) // cells
+    waves[cells // 2 :] = 0.0
+    return np.asarray(np.fft.irfft(waves, len(fine))[finer // 2 :: finer], float)
+
+
 def laplace_symbol(shape: tuple[int, ...], period: float | tuple[float, ...]) -> Array:
     """Minus the squared wave number on the grid of `rfftn`."""
     periods = (period,) * len(shape) if isinstance(period, int | float) else period

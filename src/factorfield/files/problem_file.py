@@ -351,6 +351,9 @@ class _Reader:
                 return _fails(lambda: build(count, units), said)
 
             where = _faulty_piece(fails, [path for path, _ in conditions], units)
+            symbol = re.search(r"unknown symbol '(\w+)'", said)
+            if symbol and any(re.search(rf"\b{symbol[1]}\b", each.text) for each in equations):
+                where = ("equation",)  # whose other words made the first condition fail
             if where == ("equation",) and isinstance(self.document["equation"], list):
                 counts = range(1, len(equations))
                 first = next((n for n in counts if _fails(lambda n=n: build(0, {}, n), said)), len(equations))  # type: ignore[misc]

@@ -24,6 +24,7 @@ Schema = TypedDict(
     },
     total=False,
 )  # fmt: skip
+ATTEMPTS = {"unit": "unit = 'h', or ms, s, min, d, week", "origin": "origin = '2024-05-01 08:00'"}  # for missing keys
 WORDS = {
     "object": "a table of keys", "array": "a list", "string": "text", "number": "a number", "integer": "a whole number",
     "boolean": "true or false",
@@ -98,7 +99,9 @@ def _check_range(value: float, schema: Schema, path: Path) -> None:
         (schema.get("exclusiveMinimum"), ">", operator.gt),
     ):
         if limit is not None and not fits(value, limit):
-            raise _misfit(path, f"{named(path)} {sign} {limit}", f"{value:g}", "another number")
+            is_known = path[-1] == "std" and value == 0
+            attempt = f"{path[-2]} = 1.0 for a value that is known" if is_known else "another number"
+            raise _misfit(path, f"{named(path)} {sign} {limit}", f"{value:g}", attempt)
 
 
 def _check_items(value: Sequence[object], schema: Schema, root: Schema, path: Path) -> None:
@@ -106,6 +109,9 @@ def _check_items(value: Sequence[object], schema: Schema, root: Schema, path: Pa
     if not least <= len(value) <= most:
         count = str(least) if least == most else f"at least {least}"
         raise _misfit(path, f"{count} entries in {named(path)}", f"{len(value)}", "[0.0, 1.0]")
+    if value and path[0] == "observations" and all(isinstance(item, str) for item in value):
+        attempt = f"{path[-1]} = {{ {', '.join(f'{item} = {{ x = 0.1 }}' for item in value[:2])} }}"
+        raise _misfit(path, f"numbers for {named(path)}, or columns with the places of their sensors", "names", attempt)
     for index, item in enumerate(value):
         _check(item, schema.get("items", {}), root, (*path, index))
 
@@ -126,7 +132,8 @@ def _check_keys(value: Mapping[str, object], schema: Schema, root: Schema, path:
             _check(entry, others, root, (*path, key))
     for key in schema.get("required", ()):
         if key not in value:
-            raise _misfit(path, f"{key!r} in {named(path)}", ", ".join(value) or "nothing", f"{key} = ...")
+            attempt = ATTEMPTS.get(key, f"{key} = ...")
+            raise _misfit(path, f"{key!r} in {named(path)}", ", ".join(value) or "nothing", attempt)
 
 
 def _check_options(value: object, schema: Schema, root: Schema, path: Path) -> None:

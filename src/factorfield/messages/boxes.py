@@ -180,9 +180,14 @@ class BoxTree:
         left, found = columns.astype(float), np.zeros(columns.shape)
         for box, conditional in self.steps:
             own = left[box.eliminated]
-            if np.any(own):
+            there = np.any(own, axis=0) if own.ndim == 2 else np.any(own)
+            if np.all(there):
                 found[box.eliminated] = conditional.root.T @ own
                 left[box.interface] += conditional.slope.T @ own
+            elif np.any(there):  # functionals are local: few of many reach into a small box
+                inside, few = np.flatnonzero(there), own[:, there]
+                found[box.eliminated[:, None], inside] = conditional.root.T @ few
+                left[box.interface[:, None], inside] += conditional.slope.T @ few
         return found
 
     def spread(self, noise: Array) -> Array:

@@ -88,6 +88,16 @@ class InteriorNoise:
             result[part.where] = part.root @ (own - part.directions @ (part.directions.T @ own))
         return result
 
+    def between(self, rows: Array) -> Array:
+        """Covariances of functionals, rows (n, size), with all."""
+        result = np.zeros(rows.shape)
+        for part in self.parts:
+            noise = rows[:, part.where] @ part.root
+            noise -= (noise @ part.directions) @ part.directions.T
+            noise -= (noise @ part.directions) @ part.directions.T
+            result[:, part.where] = noise @ part.root.T
+        return result
+
     def dense(self) -> Array:
         result = np.zeros((self.size, self.size))
         for part in self.parts:

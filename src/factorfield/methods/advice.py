@@ -18,6 +18,7 @@ from factorfield.solution import Solution
 Array = NDArray[np.float64]
 SURPRISE = 6.0  # standard deviations of chi-square from which a group is said to contradict the others
 UNFOLLOWED = 10.0  # the same for sigmas of our choice, root mean square: below 2 in solves that follow the field
+ALONE = 8.0  # times what all others are missed by: a reading that is wrong by itself
 EXCLUDED = 4.0  # standard deviations of a prior: what it says does not happen
 UNMOVED = 0.95  # of the prior's standard deviation: what an unknown that was told nothing keeps
 
@@ -33,17 +34,32 @@ def free_directions(problem: Problem, text: str) -> Advice:
     )
 
 
-def contradictions(misfits: Mapping[str, tuple[float, int]]) -> list[Advice]:
+def contradictions(misfits: Mapping[str, tuple[float, int]], posterior: Posterior) -> list[Advice]:
     """Conditions whose chi-square (given with their count), by the user's own sigmas, is far beyond chance."""
     missed = {}
     for name, (total, count) in misfits.items():
         if total > count + SURPRISE * np.sqrt(2.0 * count) + 3.0:
-            missed[name] = f"{name} by {np.sqrt(total / count):.3g} sigma (root mean square over {count})"
+            worst = _worst_reading(posterior, name)
+            missed[name] = f"{name} by {np.sqrt(total / count):.3g} sigma (root mean square over {count}{worst})"
     text = (
         f"values are missed by more than chance: {'; '.join(missed.values())}. They contradict each other or the "
         "equation, or their sigma is too small"
     )
     return [Advice("contradiction", text, name) for name in missed]
+
+
+def _worst_reading(posterior: Posterior, name: str) -> str:
+    """The measurement that is farthest off, in words; nothing where none is a value at a point."""
+    stated = next(s for s in posterior.problem.statements if s.name == name)
+    if stated.points is None or stated.sigma is None or stated.stencil or len(stated.target) == 1:
+        return ""
+    seen = posterior.exact.predict(stated.points, stated.relation.text, points=True)["mean"].values
+    off = np.abs(seen - stated.target) / stated.sigma
+    worst = int(np.argmax(off))
+    place = ", ".join(f"{axis} = {x[worst]:.4g}" for axis, x in stated.points.items())
+    rest = float(np.sqrt(np.mean(np.delete(off, worst) ** 2)))
+    alone = "; if it is a wrong reading, leave it out, or noise='student-t'" if off[worst] > ALONE * rest else ""
+    return f"; the worst: {stated.target[worst]:.4g} at {place}, {off[worst]:.3g} sigma{alone}"
 
 
 def is_missed(solution: Solution) -> bool:

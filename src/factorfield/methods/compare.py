@@ -28,7 +28,8 @@ COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """One method's answer; seconds to fit include compilation, seconds to predict are those of the second call."""
+    """One method's answer within the model, what that leaves out aside; seconds to fit include compilation, seconds to
+    predict are those of the second call."""
 
     method: str
     solution: Solution
@@ -54,11 +55,11 @@ def compare(model: Model, methods: Sequence[Method], progress: Progress | None =
     for method in methods:
         begin = time.perf_counter()
         solution = method.run(model, progress)
-        fitted = time.perf_counter()
+        fitted = time.perf_counter() - solution.timings.get("compare", 0.0)
         grid: Any = solution.default_grid()
-        solution.predict(**grid)  # what a method compiles or caches for predicting is not its steady cost
+        solution.predict(numerical=False, **grid)  # what a method compiles or caches is not its steady cost
         warm = time.perf_counter()
-        field = solution.predict(**grid)
+        field = solution.predict(numerical=False, **grid)
         yield Contender(method.name, solution, field, fitted - begin, time.perf_counter() - warm)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.errors import FAILED
+from factorfield.errors import FAILED, ProblemError, expected
 from factorfield.messages.gaussian import LOG_TWO_PI
 from factorfield.model.searched import Coordinate, latents, position
 
@@ -27,6 +27,7 @@ FIRST_STEP, STEP = 0.1, 0.5  # of differences: in prior sds at first, then in po
 SMALLEST_STEP = 1e-5  # prior sds
 FARTHEST = 0.5  # prior sds that a step may go: no farther than the next mode
 LEAST_CURVATURE = 0.3  # of the prior's: where the density is not concave
+MOST_CURVATURE = 1e12  # a std of a millionth of the prior's: narrower is a cliff, where nothing is to be found
 ARRIVED, NEAR = 5e-3, 0.5  # posterior sds: a step that goes no farther has arrived, or needs no proof that it gains
 DIFFERENCE = 0.3  # posterior sds, of slopes that are compared between two models
 MOST_STEPS, HALVINGS = 30, 6
@@ -77,7 +78,19 @@ def integrated(density: Density, start: Array, numbers: int, candidates: Sequenc
     """Search from the most probable of `start` and `candidates`, then integrate; the first `numbers` coordinates are
     unknown numbers. `density` is the log evidence; the prior is added here."""
     counted = _Counted(density)
-    best = max([start, *candidates], key=counted)
+    try:
+        return _integrated(counted, max([start, *candidates], key=counted), numbers)
+    except ProblemError:
+        raise
+    except FAILED as problem:  # differences of numbers that rounding made
+        raise expected(
+            "measurements whose probability changes smoothly with the unknown coefficients", f"none ({problem})",
+            "checking signs: a field that grows without bound does this, such as heat that a wall u_x = +h*(u - 18) at "
+            "an upper end brings in; else narrower priors",
+        ) from None  # fmt: skip
+
+
+def _integrated(counted: _Counted, best: Array, numbers: int) -> Marginal:
     for _ in range(MOST_CLIMBS):
         mode, curvature, settled = _climb(counted, best)
         covariance: Array = np.asarray(np.linalg.inv(curvature), float)
@@ -171,7 +184,7 @@ def _climb(density: _Counted, place: Array) -> tuple[Array, Array, bool]:
         if not near:
             curvature = _concave(own, density, place, moves)
         wanted: Array = np.asarray(np.linalg.solve(curvature, gradient), float)
-        length = math.sqrt(float(wanted @ curvature @ wanted))
+        length = math.sqrt(max(float(wanted @ gradient), 0.0))
         suited = _suited(curvature)
         sizes = np.sqrt(np.einsum("ji,jk,ki->i", moves, curvature, moves)) / STEP
         fits = bool(np.all(sizes < 3.0) and np.all(sizes > 1.0 / 3.0))
@@ -221,7 +234,7 @@ def _concave(own: Array, density: _Counted, place: Array, moves: Array) -> Array
             hessian[i, j] = hessian[j, i] = -0.5 * mixed
     back = np.linalg.inv(moves)
     values, vectors = linalg.eigh(back.T @ hessian @ back)
-    return np.asarray((vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T, float)
+    return np.asarray((vectors * np.clip(values, LEAST_CURVATURE, MOST_CURVATURE)) @ vectors.T, float)
 
 
 def _ascent(density: _Counted, place: Array, wanted: Array) -> Array | None:

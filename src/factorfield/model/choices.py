@@ -146,6 +146,13 @@ def _tells_values(statement: Statement) -> bool:
     return any(not jet.orders for jet in statement.relation.jets.values())
 
 
+def starts_by_formula(problem: Problem) -> bool:
+    """Is a value of the fields told at the start of time, not by labels?"""
+    begin = problem.domain[TIME].lower
+    at_start = [s for s in problem.statements if (s.face or {}).get(TIME) == begin]
+    return any(not jet.orders for s in at_start for jet in s.relation.jets.values())
+
+
 def field_offsets(problem: Problem) -> dict[str, float]:
     """The level that each field varies about, where only differences from it matter: an offset is no size.
 

@@ -195,7 +195,13 @@ def _even(x: Array, y: Array, lower: float, period: float, modes: int) -> tuple[
 
 def fit(x: Array, y: Array, lower: float, period: float, sigma: float | None) -> Spectrum:
     """Evidence maximum for labels y at x; `sigma` fixes the noise."""
-    labels = _Labels.of(x, y, lower, period, sigma)
+    return _fit(np.asarray(x, float).tobytes(), np.asarray(y, float).tobytes(), lower, period, sigma)
+
+
+@lru_cache(maxsize=8)
+def _fit(places: bytes, values: bytes, lower: float, period: float, sigma: float | None) -> Spectrum:
+    """Found once for all numbers of modes that the same labels are solved with."""
+    labels = _Labels.of(np.frombuffer(places), np.frombuffer(values), lower, period, sigma)
     middle = [labels.size, *CORNER, KINKS * labels.size]
     starts = [middle] if sigma is not None else [[*middle, share * labels.size] for share in (0.3, 0.01)]
     ends = [

@@ -44,9 +44,9 @@ class Spline:
     def __call__(self, x: ArrayLike, order: int = 0) -> Array:
         """All features as a matrix (points, size), mostly zeros; `local` gives the others alone."""
         cell, values = self.local(x, order)
-        features = np.zeros((len(cell), self.size))
+        features, weights, points = np.zeros((len(cell), self.size)), self.weights_of(cell), np.arange(len(cell))
         for j in range(self.degree + 1):  # a spline that meets itself around a ring of few cells is added twice
-            np.add.at(features, (np.arange(len(cell)), self.weights_of(cell)[:, j]), values[:, j])
+            features[points, weights[:, j]] += values[:, j]
         return features
 
     def local(self, x: ArrayLike, order: int = 0) -> tuple[Indices, Array]:
@@ -63,12 +63,16 @@ class Spline:
             return np.zeros((len(share), self.degree + 1))
         values = np.ones((len(share), 1))
         for q in range(1, self.degree - order + 1):  # Cox and de Boor's recursion for equal knots
-            j = np.arange(q + 1)
-            left = np.pad(values, ((0, 0), (1, 0)))
-            right = np.pad(values, ((0, 0), (0, 1)))
-            values = ((share[:, None] + (q - j)) * left + (1.0 - share[:, None] + j) * right) / q
+            lower, j = values, np.arange(q)
+            values = np.zeros((len(share), q + 1))
+            values[:, 1:] = (share[:, None] + (q - 1 - j)) * lower
+            values[:, :-1] += (1.0 - share[:, None] + j) * lower
+            values /= q
         for _ in range(order):  # a derivative is a difference of splines of one degree less
-            values = np.pad(values, ((0, 0), (1, 0))) - np.pad(values, ((0, 0), (0, 1)))
+            lower = values
+            values = np.zeros((len(share), lower.shape[1] + 1))
+            values[:, 1:] = lower
+            values[:, :-1] -= lower
         return values / self.width**order
 
     def weights_of(self, cell: Indices) -> Indices:

@@ -23,6 +23,7 @@ from factorfield.model.choices import (
     check_orders,
     checked_counts,
     shown,
+    starts_by_formula,
     window_modes,
     window_prior,
     window_sigmas,
@@ -89,6 +90,9 @@ def window_model(
         unknown = [*problem.unknowns, *problem.functions]
         if unknown and len(problem.domain.space) > 1:
             raise expected("known coefficients with cells= in a plane", ", ".join(unknown), "modes=, or method='tree'")
+        off = [s.name for s in problem.statements if s.wall is not None and s.error is not None]
+        if off:
+            raise expected("walls of a region without sigma= in windows of time", off[0], "method='tree'")
         local: dict[str, Family] = {**first_cells(problem, cells, modes)}
         return with_families(problem, local, ansatz, sizes, {}, Asked(degree, edges, cells != "auto"), local)
     given, spectra = checked_counts(modes, problem, "modes"), spectra_of(problem, sizes.offsets)
@@ -337,10 +341,7 @@ def _traits(
         linear, autonomous, linear and autonomous and not unknown and _is_separable(problem, relations),
         steady_windows=linear and autonomous and not decays,
         has_later_data=unknown or any(_is_later(s, horizon.lower) for s in statements),
-        starts_by_formula=any(
-            (s.face or {}).get(TIME) == horizon.lower and any(not jet.orders for jet in s.relation.jets.values())
-            for s in statements
-        ),
+        starts_by_formula=starts_by_formula(problem),
         asked_too_often=_asked_too_often(problem),
     )  # fmt: skip
 

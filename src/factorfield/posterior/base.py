@@ -17,7 +17,7 @@ from scipy import special
 from factorfield.errors import expected, nearest
 from factorfield.model.linearisation import Linearised, linearise
 from factorfield.model.representation import Latent, LatentRelation, Representation
-from factorfield.posterior.functionals import Atom, Functionals
+from factorfield.posterior.functionals import Atom, Functionals, Shared, SharedDirectly
 from factorfield.problem.coefficients import located
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
@@ -247,6 +247,10 @@ class Posterior:
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
         """Of functionals with others, (left, right), the numerical error left out."""
         raise NotImplementedError
+
+    def _shared(self, left: Functionals, right: Functionals) -> Shared:
+        """The same as it is asked for again and again."""
+        return SharedDirectly(self._cross_covariance(left, right))
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
         """What the numerical error adds to it."""

@@ -7,6 +7,7 @@ out is a part of its own: `numerical` holds its standard deviation for every wei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,21 +19,48 @@ from scipy import linalg, sparse
 
 from factorfield.errors import expected
 from factorfield.messages.boxes import BoxTree
-from factorfield.model.basis import Tensor
-from factorfield.model.cells import NestedCells, nested_cells
+from factorfield.model.basis import Orders, Tensor
+from factorfield.model.cells import NestedCells, Ranges, nested_cells
 from factorfield.model.local import Places
 from factorfield.model.representation import Representation
 from factorfield.model.splines import Spline
 from factorfield.posterior.base import Estimate, Posterior, shaped
 from factorfield.posterior.box_arrays import arrays_of, tree_of
-from factorfield.posterior.functionals import Atom, Functionals
-from factorfield.posterior.gaussian import GaussianPosterior
+from factorfield.posterior.functionals import Atom, Functionals, Shared, SharedByWeights, contract, weighted_sum
+from factorfield.posterior.gaussian import GaussianPosterior, contract_pairs
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 FEW = 64  # functionals that are gathered one by one instead of walking down to leaves
 BLOCK_BYTES = 1 << 27  # of covariances between features, or of weights of functionals, that are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """The part of a grid that lies in a leaf, a grid itself."""
+
+    leaf: int
+    places: Indices  # their numbers in the whole grid
+    grid: Mapping[str, Array]
+    splines: Mapping[str, Spline]
+    ranges: Ranges  # of cells
+
+    @cached_property
+    def _along(self) -> list[Indices]:
+        """The weights along each axis that the leaf's cells read."""
+        pairs = zip(self.splines.values(), self.ranges, strict=True)
+        return [np.unique(spline.weights_of(np.arange(part.start, part.stop))) for spline, part in pairs]
+
+    @cached_property
+    def weights(self) -> Indices:
+        """Of a latent over all axes, first axis slowest."""
+        return np.ravel_multi_index(np.ix_(*self._along), [spline.size for spline in self.splines.values()]).ravel()
+
+    def matrices(self, orders: Orders) -> list[Array]:
+        """Features along each axis, (places, weights)."""
+        times, along = dict(orders), zip(self.splines.items(), self._along, strict=True)
+        return [spline(self.grid[axis], times.get(axis, 0))[:, own] for (axis, spline), own in along]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,17 +150,19 @@ class BoxesPosterior(Posterior):
             yield drawn if self.beside is None else drawn + self.beside @ rng.standard_normal(self.beside.shape[1])
 
     def _atom_moments(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> tuple[Array, Array]:
-        places, read = self._read(atoms, grid, points)
-        means = np.stack([np.einsum("nk,nk->n", values, self.mean[columns]) for columns, values in read])
-        covariance = np.empty((len(atoms), len(atoms), means.shape[1]))
-        if means.size <= FEW:
-            self._gathered(read, covariance)
+        known = self.mean[:, None] if self.beside is None else np.column_stack([self.mean, self.beside])
+        if self._is_tensor(atoms, grid, points):
+            read = np.stack([self._grid_reading(atom, grid, known) for atom in atoms])
+            covariance = self._on_patches(atoms, grid)
         else:
-            self._from_leaves(read, places, covariance)
-        if self.beside is not None:
-            moved = np.stack([np.einsum("nk,nkc->nc", values, self.beside[columns]) for columns, values in read])
-            covariance += np.einsum("anc,bnc->abn", moved, moved)
-        return means, covariance
+            places, rows = self._read(atoms, grid, points)
+            read = np.stack([np.einsum("nk,nkc->nc", values, known[columns]) for columns, values in rows])
+            covariance = np.empty((len(atoms), len(atoms), read.shape[1]))
+            if read.shape[0] * read.shape[1] <= FEW:
+                self._gathered(rows, covariance)
+            else:
+                self._from_leaves(rows, places, covariance)
+        return read[:, :, 0], covariance + np.einsum("anc,bnc->abn", read[:, :, 1:], read[:, :, 1:])
 
     def _numerical_covariance(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> Array:
         assert self.numerical is not None
@@ -146,23 +176,41 @@ class BoxesPosterior(Posterior):
 
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
         """What the tree spreads, and what the numbers move."""
-        rows, others = self._rows_of(left), self._rows_of(right)
-        found = self._spread_between(rows, others)
-        return found if self.beside is None else found + (rows @ self.beside) @ (others @ self.beside).T
+        found = self._spread_between(left, right)
+        if self.beside is None:
+            return found
+        return found + self._readings(left, self.beside) @ self._readings(right, self.beside).T
 
-    def _spread_between(self, rows: sparse.csr_matrix, others: sparse.csr_matrix) -> Array:
+    def _shared(self, left: Functionals, right: Functionals) -> Shared:
+        if right.count <= len(self.mean):
+            return super()._shared(left, right)
+        columns = self.tree.solve(self._rows_of(left).T.toarray())
+        if self.beside is not None:
+            columns += self.beside @ self._readings(left, self.beside).T
+        return SharedByWeights(columns, right, self._readings)
+
+    def _spread_between(self, left: Functionals, right: Functionals) -> Array:
         """What both gather where they are few; else what each on the left makes of all weights, read on the right."""
         held = max(1, BLOCK_BYTES // (8 * len(self.mean)))
-        count, other_count = rows.shape[0], others.shape[0]
-        if other_count <= max(count, FEW) and count + other_count <= held:
+        rows = self._rows_of(left)
+        if right.count <= max(left.count, FEW) and left.count + right.count <= held:
             gathered = self.tree.gather(rows.T.toarray())
-            same = gathered if rows is others else self.tree.gather(others.T.toarray())
+            same = gathered if left is right else self.tree.gather(self._rows_of(right).T.toarray())
             return gathered.T @ same
-        found = np.empty((count, other_count))
-        for start in range(0, count, held):
-            chosen = slice(start, min(start + held, count))
-            found[chosen] = (others @ self.tree.solve(rows[chosen].T.toarray())).T
-        return found
+        parts = [rows[start : start + held] for start in range(0, left.count, held)]
+        read = [self._readings(right, self.tree.solve(part.T.toarray())) for part in parts]
+        return read[0].T if len(read) == 1 else np.hstack(read).T
+
+    def _readings(self, functionals: Functionals, columns: Array) -> Array:
+        """What functionals read of weight vectors (weights, k): (functionals, k); on a grid axis by axis."""
+        if not self._is_tensor(functionals.atoms, functionals.grid, functionals.points):
+            return np.asarray(self._rows_of(functionals) @ columns)
+        parts = [self._grid_reading(atom, functionals.grid, columns) for atom in functionals.atoms]
+        return weighted_sum(parts, functionals.slopes)
+
+    def _grid_reading(self, atom: Atom, grid: Mapping[str, Array], columns: Array) -> Array:
+        latent = self.representation.latents[atom[0]]
+        return contract(latent.basis.matrices(grid, atom[1]), columns[latent.block])
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
         assert self.numerical is not None
@@ -186,17 +234,20 @@ class BoxesPosterior(Posterior):
     def _read(
         self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
     ) -> tuple[Places, list[tuple[Indices, Array]]]:
+        self._check_orders(atoms)
         places = Places.at(grid if points else self.problem.domain.tensor(grid), self._splines)
         return places, [self._row(atom, places) for atom in atoms]
 
-    def _row(self, atom: Atom, places: Places) -> tuple[Indices, Array]:
-        """Weight numbers and values of a derivative of a latent at places."""
-        latent = self.representation.latents[atom[0]]
-        for axis, order in atom[1]:
+    def _check_orders(self, atoms: Sequence[Atom]) -> None:
+        for axis, order in (each for _, orders in atoms for each in orders):
             degree = self._splines[axis].degree
             if order >= degree:
                 raise expected(f"at most {degree - 1} derivatives along {axis} of splines of degree {degree}", order,
                                "degree=5, or a derivative of lower order")  # fmt: skip
+
+    def _row(self, atom: Atom, places: Places) -> tuple[Indices, Array]:
+        """Weight numbers and values of a derivative of a latent at places."""
+        latent = self.representation.latents[atom[0]]
         return latent.block.start + places.weights(latent.basis), places.features(latent.basis, atom[1])
 
     def _gathered(self, read: Sequence[tuple[Indices, Array]], covariance: Array) -> None:
@@ -206,6 +257,40 @@ class BoxesPosterior(Posterior):
             np.add.at(columns, (numbers, a * count + np.arange(count)[:, None]), values)
         found = self.tree.gather(columns).reshape(len(self.mean), len(read), count)
         covariance[:] = np.einsum("wan,wbn->abn", found, found)
+
+    def _is_tensor(self, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool) -> bool:
+        """Are there many places, on a grid, of latents over all of its axes? Then axes are contracted one by one."""
+        self._check_orders(atoms)
+        over_all = all(self.representation.latents[name].basis.axes == tuple(self._splines) for name, _ in atoms)
+        return over_all and not points and len(atoms) * math.prod(len(x) for x in grid.values()) > FEW
+
+    def _patches(self, grid: Mapping[str, Array]) -> Iterator[Patch]:
+        """A grid, leaf by leaf."""
+        cells = [Places.at({axis: grid[axis]}, {axis: s}).cell[axis] for axis, s in self._splines.items()]
+        numbers = np.arange(math.prod(len(x) for x in grid.values())).reshape([len(x) for x in grid.values()])
+        for leaf in self._cells.leaves:
+            ranges = self._cells.ranges[leaf]
+            inside = [np.flatnonzero((c >= r.start) & (c < r.stop)) for c, r in zip(cells, ranges, strict=True)]
+            if all(len(chosen) for chosen in inside):
+                at = {axis: grid[axis][chosen] for axis, chosen in zip(self._splines, inside, strict=True)}
+                yield Patch(leaf, numbers[np.ix_(*inside)].ravel(), at, self._splines, ranges)
+
+    def _on_patches(self, atoms: Sequence[Atom], grid: Mapping[str, Array]) -> Array:
+        """Covariances from the marginals of leaves, axis by axis."""
+        covariance = np.empty((len(atoms), len(atoms), math.prod(len(x) for x in grid.values())))
+        patches = {patch.leaf: patch for patch in self._patches(grid)}
+        position = np.zeros(len(self.mean), np.int64)
+        blocks = [self.representation.latents[name].block.start for name, _ in atoms]
+        for index, known in self.tree.marginals(list(patches)):
+            front, patch = self.tree.boxes[index].front, patches[index]
+            position[front] = np.arange(len(front))
+            matrices = [patch.matrices(orders) for _, orders in atoms]
+            for a in range(len(atoms)):
+                for b in range(a + 1):
+                    rows, columns = (position[blocks[each] + patch.weights] for each in (a, b))
+                    found = contract_pairs(known[rows[:, None], columns][None], matrices[a], matrices[b]).ravel()
+                    covariance[a, b, patch.places] = covariance[b, a, patch.places] = found
+        return covariance
 
     def _from_leaves(self, read: Sequence[tuple[Indices, Array]], places: Places, covariance: Array) -> None:
         leaf_of = self._cells.leaf_of[tuple(places.cell.values())]

@@ -6,6 +6,7 @@ On a tensor grid the covariance is contracted one axis at a time: the first axis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -16,7 +17,7 @@ from scipy import special
 
 from factorfield.model.representation import Latent, Representation
 from factorfield.posterior.base import Estimate, Posterior, shaped
-from factorfield.posterior.functionals import Atom, Functionals
+from factorfield.posterior.functionals import Atom, Functionals, Shared, SharedByWeights, contract, weighted_sum
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -101,9 +102,17 @@ class GaussianPosterior(Posterior):
         return error._point_moments(atoms, grid)[1] if points else error._grid_covariance(atoms, grid)
 
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
-        rows = self.rows_of(left)
-        weights = rows * self.root**2 if self.root.ndim == 1 else (rows @ self.root) @ self.root.T
-        return self.readings(right, weights)
+        return self.readings(right, self._solved(left)).T
+
+    def _shared(self, left: Functionals, right: Functionals) -> Shared:
+        if right.count <= len(self.mean):
+            return super()._shared(left, right)
+        return SharedByWeights(self._solved(left), right, self.readings)
+
+    def _solved(self, functionals: Functionals) -> Array:
+        """Covariances of all weights with functionals."""
+        rows = self.rows_of(functionals)
+        return (rows * self.root**2 if self.root.ndim == 1 else (rows @ self.root) @ self.root.T).T
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
         assert self.numerical is not None
@@ -117,31 +126,31 @@ class GaussianPosterior(Posterior):
             rows[:, latent.block] += slopes[:, None] * latent.basis.rows(functionals.flat, orders, len(rows))
         return rows
 
-    def readings(self, functionals: Functionals, weights: Array) -> Array:
-        """What functionals read of several weight vectors: (vectors, functionals); on a grid axis by axis."""
+    def readings(self, functionals: Functionals, columns: Array) -> Array:
+        """What functionals read of weight vectors (weights, k): (functionals, k); on a grid axis by axis."""
         if not functionals.points:
-            return self._grid_readings(functionals, weights)
-        found, block = np.empty((len(weights), functionals.count)), max(1, BLOCK_BYTES // (8 * len(self.mean)))
+            parts = [self._grid_reading(atom, functionals.grid, columns) for atom in functionals.atoms]
+            return weighted_sum(parts, functionals.slopes)
+        block = max(1, BLOCK_BYTES // (8 * len(self.mean)))
         if functionals.count <= block:
             if "rows" not in functionals.held:
                 functionals.held["rows"] = self.rows_of(functionals)
-            return np.asarray(weights @ functionals.held["rows"].T, float)
+            return np.asarray(functionals.held["rows"] @ columns, float)
+        found = np.empty((functionals.count, columns.shape[1]))
         for start in range(0, functionals.count, block):
             chosen = np.arange(start, min(start + block, functionals.count))
-            found[:, chosen] = weights @ self.rows_of(functionals.during(chosen)[0]).T
+            found[chosen] = self.rows_of(functionals.during(chosen)[0]) @ columns
         return found
 
-    def _grid_readings(self, functionals: Functionals, weights: Array) -> Array:
-        found, grid = np.zeros((len(weights), functionals.count)), functionals.grid
-        for (name, orders), slopes in zip(functionals.atoms, functionals.slopes, strict=True):
-            latent = self.representation.latents[name]
-            field = latent.basis.raw(weights[:, latent.block].T).T.reshape(len(weights), *latent.basis.shape)
-            for matrix in latent.basis.matrices(grid, orders):  # contracts the leading axis, appends its grid axis
-                field = np.tensordot(field, matrix, axes=(1, 1))
-            own = [len(x) if axis in latent.basis.axes else 1 for axis, x in grid.items()]
-            whole = np.broadcast_to(field.reshape(-1, *own), (len(weights), *(len(x) for x in grid.values())))
-            found += slopes * whole.reshape(len(weights), -1)
-        return found
+    def _grid_reading(self, atom: Atom, grid: Mapping[str, Array], columns: Array) -> Array:
+        """A derivative of a latent everywhere on a grid: (places, k), an array of its own."""
+        latent = self.representation.latents[atom[0]]
+        own = contract(latent.basis.matrices(grid, atom[1]), latent.basis.raw(columns[latent.block]))
+        shape = [len(x) if axis in latent.basis.axes else 1 for axis, x in grid.items()]
+        if own.shape[0] == math.prod(len(x) for x in grid.values()):
+            return own if latent.basis.axes else own.copy()
+        whole = np.broadcast_to(own.reshape(*shape, -1), (*(len(x) for x in grid.values()), own.shape[1]))
+        return whole.reshape(-1, own.shape[1])
 
     def _latent_root(self, latent: Latent) -> Array:
         """Root of the latent's raw weights, shape (raw size, r)."""

@@ -8,7 +8,7 @@ covariances lose a product of two (a rank-one update), so that choosing costs no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
-MOST_CANDIDATES = 50_000  # with the nodes of a target, their covariances take 230 MB
+MOST_CANDIDATES = 50_000  # with the nodes of a target, their covariances take up to 230 MB
 ALONG = {1: 201, 2: 41, 3: 13}  # candidates along each axis, by the number of axes; fewer beyond
 NODES = {1: 96, 2: 24, 3: 8}  # of the target's quadrature
 FEWEST = 5
@@ -43,11 +43,12 @@ class Target:
     shares: Array
     text: str
 
-    def variance(self, posterior: Posterior) -> float:
-        """The mean over the target, the numerical error included."""
-        relation = posterior._relation(self.of)
-        _, variance, _ = posterior._moments(relation, self.grid, False, np.zeros(0))
-        return float(self.shares @ variance)
+    def line(self, posterior: Posterior) -> tuple[Functionals, float]:
+        """Functionals, each times the root of its share, and the variance: the mean over the target, the numerical
+        error included."""
+        nodes, line = posterior._line(posterior._relation(self.of), self.grid, False)
+        variance = float(self.shares @ (np.maximum(line.explained, 0.0) + line.excess))
+        return replace(nodes, slopes=nodes.slopes * np.sqrt(self.shares)), variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +71,11 @@ def next_measurements(
     grid, points = candidates_of(posterior, of, candidates)
     wanted = target_of(posterior, of, target)
     places, line = believed._line(believed._relation(of), grid, points)
-    aims, _ = believed._line(believed._relation(wanted.of), wanted.grid, False)
-    cross = np.sqrt(wanted.shares)[:, None] * believed._cross_covariance(aims.scattered, places)
+    aims, before = wanted.line(posterior)
     inside = _inside(posterior.problem, places.flat)
     if not np.any(inside):
         raise expected("candidates inside the region", "none", "other places")
-    cross[:, ~inside] = 0.0
-    found = _greedy(believed, places, np.maximum(line.explained, 0.0), cross, noise**2, count)
-    before = wanted.variance(posterior)
+    found = _greedy(believed, aims, places, np.where(inside, np.maximum(line.explained, 0.0), np.nan), noise**2, count)
     if not before > 0.0:
         raise expected("a target that is uncertain", f"{wanted.text}, whose std is {before:g}", "another target")
     left = np.maximum(before - np.cumsum(found.taken), 0.0)
@@ -89,7 +87,7 @@ def next_measurements(
     shape = (places.count,) if points else tuple(len(x) for x in grid.values())
     data = {
         "std": ("measurement", np.sqrt(left)), "removed": ("measurement", 1.0 - left / before),
-        "std_now": ((), np.sqrt(before)), "gain": (dims, np.where(inside, found.gain / before, np.nan).reshape(shape)),
+        "std_now": ((), np.sqrt(before)), "gain": (dims, (found.gain / before).reshape(shape)),
     }  # fmt: skip
     told = {
         "of": of,
@@ -101,30 +99,30 @@ def next_measurements(
 
 
 def _greedy(
-    believed: Posterior, places: Functionals, variance: Array, cross: Array, noise: float, count: int
+    believed: Posterior, aims: Functionals, places: Functionals, variance: Array, noise: float, count: int
 ) -> Choice:
-    """`cross`: covariances (nodes, places) of the target, times the roots of the nodes' shares. A choice takes a b'
-    from them and b b' from those of the places, so that sums of squares over nodes take one product each time."""
-    square = np.einsum("mn,mn->n", cross, cross)
+    """A choice takes a b' from the covariances of the target with the places and b b' from those of the places, so that
+    sums of squares over the target's nodes take one product each time. Places with a variance of NaN are not chosen."""
+    shared = believed._shared(aims, places)
+    square = shared.squares()
     first = square / (variance + noise)
-    chosen: list[int] = []
-    taken: list[float] = []
+    chosen, taken = [int(np.nanargmax(first))], [float(np.nanmax(first))]
     steps: list[tuple[Array, Array]] = []  # a and b
-    for _ in range(count):
-        gain = square / (variance + noise)
-        best = int(np.argmax(gain))
+    while len(chosen) < count:
+        best = chosen[-1]
         one, _ = places.scattered.during(np.array([best]))
-        of_target, of_places = cross[:, best], believed._cross_covariance(one, places)[0]
+        of_target, of_places = shared.at(one, best), believed._cross_covariance(one, places)[0]
         for a, b in steps:
             of_target, of_places = of_target - b[best] * a, of_places - b[best] * b
         root = np.sqrt(variance[best] + noise)
         a_new, b_new = of_target / root, of_places / root
-        along = a_new @ cross - sum((float(a_new @ a) * b for a, b in steps), np.zeros(len(variance)))
+        along = shared.along(a_new) - sum((float(a_new @ a) * b for a, b in steps), np.zeros(len(variance)))
         square = np.maximum(square - 2.0 * b_new * along + b_new**2 * float(a_new @ a_new), 0.0)
         variance = np.maximum(variance - b_new**2, 0.0)
         steps.append((a_new, b_new))
-        chosen.append(best)
-        taken.append(float(gain[best]))
+        gain = square / (variance + noise)
+        chosen.append(int(np.nanargmax(gain)))
+        taken.append(float(gain[chosen[-1]]))
     return Choice(tuple(chosen), tuple(taken), first)
 
 

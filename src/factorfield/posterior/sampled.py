@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from factorfield.errors import expected
 from factorfield.model.activation import PiecewiseExponential
 from factorfield.model.basis import Orders
+from factorfield.model.linearisation import Linearised
 from factorfield.model.representation import LatentRelation, Representation
 from factorfield.posterior.base import Estimate, Posterior, shaped
+from factorfield.posterior.functionals import Functionals
 from factorfield.posterior.gaussian import GaussianPosterior
 from factorfield.problem.problem import Problem
 
@@ -93,6 +95,11 @@ class SampledPosterior(Posterior):
         if len(self.draws) < 2:
             raise expected("a posterior with a std", "a single draw", "another method than sgd")
         return self._moments_of_draws
+
+    def _line(
+        self, relation: LatentRelation, grid: Mapping[str, Array], points: bool
+    ) -> tuple[Functionals, Linearised]:
+        return self._reducible._line(relation, grid, points)
 
     def _joint_covariance(self, asked: Sequence[tuple[LatentRelation, Mapping[str, Array], bool]]) -> Array:
         """Of the draws themselves, whatever a relation is."""

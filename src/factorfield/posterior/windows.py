@@ -18,7 +18,7 @@ from scipy import linalg
 from factorfield.errors import expected
 from factorfield.messages.elimination import InteriorNoise, NoiseBlock, Segment, smoothed, told
 from factorfield.messages.gaussian import Belief, Message
-from factorfield.messages.paths import SmoothedPath
+from factorfield.messages.paths import Readings, SmoothedPath
 from factorfield.model.basis import Departure, Orders
 from factorfield.model.graded import GradedSpline
 from factorfield.model.representation import Representation, end_map, layout, window_representation
@@ -33,11 +33,14 @@ from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
+AT_ONCE = 1024  # scattered points whose rows over all weights are held together
 # arrays of a segment by their names in files
 STORED = {
     "slope": "slope", "offset": "offset", "outside": "end_noise", "forward": "transition", "shift": "shift",
     "kick": "noise_root",
 }  # fmt: skip
+
+_ByWindow = dict[int, tuple[Functionals, NDArray[np.int64]]]
 
 
 class InteriorTable(NamedTuple):
@@ -98,10 +101,25 @@ class ChainPosterior(Posterior):
             found.append(end_map(window_representation(self.windowed, *edges, own), onto)[:, order])
         return found
 
-    def _add_interior(
-        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array], points: bool
+    def _add_interior_at(
+        self, covariance: Array, index: int, atoms: Sequence[Atom], points: Mapping[str, Array]
     ) -> None:
-        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives, block by block."""
+        """Add the noise inside a window to the covariance (atoms, atoms, n) of derivatives at scattered points."""
+        latents, (_, rest) = self._moved(index).latents, layout(self.windowed)
+        for start in range(0, covariance.shape[2], AT_ONCE):
+            chosen = slice(start, start + AT_ONCE)
+            part = {axis: x[chosen] for axis, x in points.items()}
+            rows = np.zeros((len(atoms), len(part[TIME]), self.representation.size))
+            for own, (name, orders) in zip(rows, atoms, strict=True):
+                own[:, latents[name].block] = latents[name].basis.rows(part, orders)
+            for noise in self.links[index].interior.parts:
+                moved = rows[:, :, rest[noise.where]] @ noise.block
+                covariance[:, :, chosen] += np.einsum("anr,bnr->abn", moved, moved, optimize=True)
+
+    def _add_interior(
+        self, covariance: Array, index: int, atoms: Sequence[Atom], grid: Mapping[str, Array]
+    ) -> None:
+        """The same on a grid, block by block."""
         representation = self._moved(index)
         roots = [self._interior_roots(index, representation, latent, orders, grid) for latent, orders in atoms]
         for a, (first, orders_a) in enumerate(atoms):
@@ -114,11 +132,7 @@ class ChainPosterior(Posterior):
                 for (places, root), (others, other) in zip(roots[a] or [], roots[b] or [], strict=True):
                     at_times[:, places[:, None], others] += root @ other.transpose(0, 2, 1)
                 f, g = left.matrices(grid, orders_a)[1:], right.matrices(grid, orders_b)[1:]
-                if points:
-                    f, g = [rowwise(f, len(at_times))], [rowwise(g, len(at_times))]
-                    added = np.einsum("na,nab,nb->n", f[0], at_times, g[0], optimize=True)
-                else:
-                    added = contract_pairs(at_times, f, g).ravel()
+                added = contract_pairs(at_times, f, g).ravel()
                 covariance[a, b] += added
                 if a != b:
                     covariance[b, a] += added
@@ -208,7 +222,7 @@ class ChainPosterior(Posterior):
             chosen = np.flatnonzero(which == index)
             part = {name: x[chosen] if points or name == TIME else x for name, x in grid.items()}
             own_means, own = self.seen(int(index))._atom_moments(atoms, part, points)
-            self._add_interior(own, int(index), atoms, part, points)
+            (self._add_interior_at if points else self._add_interior)(own, int(index), atoms, part)
             self._add_left_out(own, int(index), atoms, part, points)
             means[:, chosen] = own_means.reshape(len(atoms), len(chosen), across)
             covariance[:, :, chosen] = own.reshape(len(atoms), len(atoms), len(chosen), across)
@@ -266,24 +280,49 @@ class ChainPosterior(Posterior):
         return replace(self, numerical=None, tails={})
 
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
-        """Along the smoothed path, by what the numbers move, and by the waves left out (of one derivative with itself
-        only, as their variance is)."""
-        rows, at, there = self._rows_by_window(left), self._windows_of(left.flat[TIME]), self._read_by_window(right)
-        order, found = np.concatenate(layout(self.windowed)), np.empty((left.count, right.count))
-        path = SmoothedPath(self.starts, self.links, self.futures)
-        parts = {index: np.zeros((left.count, part.count)) for index, (part, _) in there.items()}
-        for index, chosen, values in path.covariances(rows[:, order], at, there):
-            weights = np.zeros((len(values), self.representation.size))
-            weights[:, order] = values
-            parts[index][chosen] += self._bare(index).readings(there[index][0], weights)
-        for index, (_, columns) in there.items():
-            found[:, columns] = parts[index]
+        """Along the smoothed path, by the noise inside windows, by what the numbers move, and by the waves left out (of
+        one derivative with itself only, as their variance is)."""
+        ordered = self._path.covariances(self._readings(left), self._readings(right))
+        rows, columns = self._by_window(left), self._by_window(right)
+        self._add_inside(ordered, rows, columns)
+        found = _in_order(_in_order(ordered, rows).T, columns).T
         if self.numbers is not None:
             roots = [self.numbers.shared_root(index) for index in range(len(self.links))]
-            found += self._through(roots, rows, at, there)
+            found = found + self._through(roots, left, right)
         for name in self.tails:
-            found += self._waves_between(name, left, right)
+            found = found + self._waves_between(name, left, right)
         return found
+
+    @cached_property
+    def _path(self) -> SmoothedPath:
+        return SmoothedPath(self.starts, self.links, self.futures)
+
+    def _readings(self, functionals: Functionals) -> list[Readings]:
+        """What functionals read of the columns of their windows; made once."""
+        if "path" not in functionals.held:
+            order, made = np.concatenate(layout(self.windowed)), []
+            for index, (part, _) in self._by_window(functionals).items():
+                root, moved = self._path.columns(index)
+                columns = np.zeros((self.representation.size, root.shape[1] + moved.shape[1]))
+                columns[order, : root.shape[1]], columns[order, root.shape[1] :] = root, moved
+                read = self._bare(index).readings(part, columns)
+                made.append(Readings(index, read[:, : root.shape[1]], read[:, root.shape[1] :]))
+            functionals.held["path"] = made
+        found: list[Readings] = functionals.held["path"]
+        return found
+
+    def _add_inside(self, found: Array, left: _ByWindow, right: _ByWindow) -> None:
+        """What the noise that stays inside a window adds, to rows and columns by ascending windows."""
+        (_, rest), row = layout(self.windowed), 0
+        for index, (part, _) in left.items():
+            if index in right:
+                weights = np.zeros((part.count, self.representation.size))
+                weights[:, rest] = self.links[index].interior.between(self._bare(index).rows_of(part)[:, rest])
+                other = right[index][0]
+                column = sum(each.count for at, (each, _) in right.items() if at < index)
+                own = found[row : row + part.count, column : column + other.count]
+                own += self._bare(index).readings(other, weights.T).T
+            row += part.count
 
     def _waves_between(self, name: str, left: Functionals, right: Functionals) -> Array:
         """What the waves left out of a field add to covariances."""
@@ -297,41 +336,32 @@ class ChainPosterior(Posterior):
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
         assert self.numerical is not None
-        at = self._windows_of(left.flat[TIME])
-        return self._through(list(self.numerical), self._rows_by_window(left), at, self._read_by_window(right))
+        return self._through(list(self.numerical), left, right)
 
-    def _through(
-        self, roots: Sequence[Array], rows: Array, at: NDArray[np.int64],
-        there: Mapping[int, tuple[Functionals, NDArray[np.int64]]],
-    ) -> Array:  # fmt: skip
+    def _through(self, roots: Sequence[Array], left: Functionals, right: Functionals) -> Array:
         """Covariances by noises that all windows share, each through a root of its own."""
-        noises = np.stack([row @ roots[index] for row, index in zip(rows, at, strict=True)])
-        found = np.zeros((len(rows), sum(part.count for part, _ in there.values())))
-        for index, (part, columns) in there.items():
-            found[:, columns] = self._bare(index).readings(part, noises @ roots[index].T)
-        return found
+        shares = []
+        for functionals in (left, right):
+            share = np.empty((functionals.count, roots[0].shape[1]))
+            for index, (part, numbers) in self._by_window(functionals).items():
+                share[numbers] = self._bare(index).readings(part, roots[index])
+            shares.append(share)
+        return np.asarray(shares[0] @ shares[1].T)
 
     def _bare(self, index: int) -> GaussianPosterior:
         """A window's features, without a belief."""
         nowhere = np.zeros(self.representation.size)
         return GaussianPosterior(self.problem, self._moved(index), self.noise, nowhere, np.zeros((len(nowhere), 0)))
 
-    def _read_by_window(self, functionals: Functionals) -> dict[int, tuple[Functionals, NDArray[np.int64]]]:
-        """The functionals of each window, and their numbers; taken apart once."""
+    def _by_window(self, functionals: Functionals) -> _ByWindow:
+        """The functionals of each window in ascending order, and their numbers; taken apart once."""
         if "windows" not in functionals.held:
             which = self._windows_of(np.asarray(functionals.grid[TIME]))
             functionals.held["windows"] = {
                 int(index): functionals.during(np.flatnonzero(which == index)) for index in np.unique(which)
             }
-        found: dict[int, tuple[Functionals, NDArray[np.int64]]] = functionals.held["windows"]
+        found: _ByWindow = functionals.held["windows"]
         return found
-
-    def _rows_by_window(self, functionals: Functionals) -> Array:
-        """Functionals as rows over the weights of the window that each is in."""
-        rows = np.empty((functionals.count, self.representation.size))
-        for index, (part, numbers) in self._read_by_window(functionals).items():
-            rows[numbers] = self._bare(index).rows_of(part)
-        return rows
 
     def _left_out_draws(
         self, atoms: Sequence[Atom], flat: Mapping[str, Array]
@@ -510,12 +540,14 @@ def _check_indices(name: str, values: Array, count: int) -> None:
         raise expected(f"{name} of whole numbers below {count}", "others", "saving it again")
 
 
-def rowwise(factors: Sequence[Array], count: int) -> Array:
-    """Row by row the products of several features: (count, all)."""
-    result = np.ones((count, 1))
-    for factor in factors:
-        result = (result[:, :, None] * factor[:, None, :]).reshape(count, -1)
-    return result
+def _in_order(ordered: Array, parts: _ByWindow) -> Array:
+    """Rows by ascending windows in the order of their own numbers."""
+    numbers = np.concatenate([own for _, own in parts.values()])
+    if np.all(np.diff(numbers) == 1):
+        return ordered
+    found = np.empty_like(ordered)
+    found[numbers] = ordered
+    return found
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> Array:

@@ -24,6 +24,7 @@ EXAMPLE = "{ column = 'time', unit = 'h', origin = '2024-05-01' }"
 DATE = re.compile(
     r"(?:(\d{4})[-/](\d{1,2})[-/](\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4}))(?:[T ]+(\d{1,2}):(\d\d)(.*))?", re.ASCII
 )
+EXCEL = (25569.0, 73051.0)  # the years 1970 to 2100 in its days
 UNCLEAR = re.compile(r"\d{1,2}[/-]\d{1,2}[/-]\d{2,4}\b", re.ASCII)  # is 01/05/2024 in May or in January?
 
 
@@ -115,9 +116,11 @@ class Clock:
         if DATE.fullmatch(entry):
             return "checking that line: the calendar has no such time"
         try:
-            float(entry)
+            number = float(entry)
         except ValueError:
             return "format = '%d %b %Y %H:%M', as your logger writes them"
+        if EXCEL[0] < number < EXCEL[1]:
+            return "dates in that column, such as 2024-05-01 08:00: these look like Excel's days since 1899-12-30"
         return f"the name {self.column!r} alone, if these are numbers in {self.unit} already"
 
 

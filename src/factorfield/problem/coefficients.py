@@ -36,7 +36,8 @@ class Unknown:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.mean) and np.isfinite(self.std) and self.std > 0):
-            raise expected("a finite mean and std > 0", f"mean={self.mean}, std={self.std}", "ff.Unknown(1.0, 0.5)")
+            attempt = f"{self.mean:g} for a known value" if self.std == 0 else "ff.Unknown(1.0, 0.5)"
+            raise expected("a finite mean and std > 0", f"mean={self.mean}, std={self.std}", attempt)
         if self.positive and self.mean <= 0:
             raise expected("mean > 0 for a positive coefficient", f"mean={self.mean}", "positive=False")
         over = (self.over,) if isinstance(self.over, str) else self.over

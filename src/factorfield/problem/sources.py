@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorfield.errors import expected, nearest, shortened
-from factorfield.problem.clock import Clock
+from factorfield.problem.clock import Clock, is_stamp
 from factorfield.problem.tables import Clocks, column_names, read_columns
 
 if TYPE_CHECKING:
@@ -101,8 +101,10 @@ class FrameSource:
         try:
             return np.asarray(values.to_numpy(dtype=float, na_value=np.nan), float)
         except (TypeError, ValueError):
-            entry = next((v for v in values if not isinstance(v, int | float)), values.iloc[0])
-            raise expected(f"numbers in {where}", repr(shortened(str(entry), 30)), "pandas.to_numeric") from None
+            entry = str(next((v for v in values if not isinstance(v, int | float)), values.iloc[0]))
+            stamps = f"t={{'column': {name!r}, 'unit': 'h', 'origin': {entry!r}}}"
+            remedy = stamps if is_stamp(entry) else "pandas.to_numeric"
+            raise expected(f"numbers in {where}", repr(shortened(entry, 30)), remedy) from None
 
 
 class Assembled(NamedTuple):
@@ -118,6 +120,10 @@ def assembled(source: Source, mapping: Mapping[str, Column], sigma: ArrayLike | 
     wide = {ours: entry for ours, entry in mapping.items() if isinstance(entry, Mapping) and not _is_clock(entry)}
     if len(wide) > 1:
         raise expected("sensors in columns for one field", " and ".join(wide), "one Observations for each field")
+    for ours, entry in mapping.items():
+        if isinstance(entry, Sequence) and not isinstance(entry, str) and all(isinstance(v, str) for v in entry):
+            attempt = f"{ours}={ {name: {'x': 0.1} for name in entry[:2]} }"
+            raise expected(f"a column for {ours}, or columns with the places of their sensors", "names alone", attempt)
     named = {ours: entry for ours, entry in mapping.items() if isinstance(entry, str)}
     named |= {ours: clock.column for ours, clock in clocks.items()}
     sensors = [column for entry in wide.values() for column in entry]
@@ -160,7 +166,7 @@ def _stacked(
         sigmas.append(entry.get("sigma", sigma))
         if not place or field in place or (places and set(place) != set(places)):
             wanted = f"{', '.join(places)} of every sensor" if places else f"the place of sensor {column}"
-            raise expected(wanted, f"{', '.join(place) or 'none'} of {column}", example)
+            raise expected(wanted, f"{', '.join(place)} of {column}" if place else f"no place of {column}", example)
         for axis, value in place.items():
             if axis in columns:
                 raise expected(f"{axis} once: of the sensors, or as a column", "both", f"leaving {axis}= out")

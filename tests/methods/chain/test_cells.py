@@ -82,7 +82,7 @@ def test_a_file_gives_the_same_bits_and_draws_have_the_moments(measured: Solutio
         one, other = measured.predict(t=T, x=X, of=of), again.predict(t=T, x=X, of=of)
         assert_array_equal(one["mean"], other["mean"])
         assert_array_equal(one["std"], other["std"])
-    field = measured.predict(t=T, x=X[1:-1], numerical=False)  # walls have next to no std
+    field = measured.predict(t=T, x=X[1:-1])  # walls have next to no std
     draws = measured.posterior.sample(300, t=T, x=X[1:-1], seed=0)
     assert float((np.abs(draws.mean("sample") - field["mean"]) / field["std"]).max()) < 5 / np.sqrt(300)
     assert_allclose(draws.std("sample"), field["std"], rtol=0.25)  # six times the error of 300 draws

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import factorfield as ff
+from factorfield.messages.gaussian import Belief
 from factorfield.methods.chain.modes import grown, grown_modes, last_modes, unresolved_axis
 from factorfield.model.model import WindowModel
 from factorfield.model.windowed import window_model
@@ -30,6 +31,12 @@ def weights_with(model: WindowModel, **modes: float) -> np.ndarray:
     for position, value in modes.items():
         weights[int(position[1:])] = value * model.scale
     return weights
+
+
+def exact(model: WindowModel, std: float = 0.0) -> Belief:
+    """A belief about the state at a window's start, as sure in all modes."""
+    count = len(model.layout[0])
+    return Belief(np.zeros(count), std * model.scale * np.eye(count))
 
 
 def test_the_last_modes_are_the_last_tenth_and_at_least_sine_and_cosine() -> None:
@@ -59,9 +66,28 @@ def test_an_axis_is_unresolved_when_its_last_modes_carry_too_much() -> None:
     model = model_of()
     last = f"m{2 * model.modes['x']}"
     assert model.growing == ("x",)
-    assert unresolved_axis(model, weights_with(model, **{last: 1e-4}), {}) == "x"
-    assert unresolved_axis(model, weights_with(model, **{last: 1e-5}), {}) is None
-    assert unresolved_axis(model_of(modes={"x": 8}), weights_with(model_of(modes={"x": 8}), m16=0.5), {}) is None
+    assert unresolved_axis(model, weights_with(model, **{last: 1e-4}), exact(model), {}) == "x"
+    assert unresolved_axis(model, weights_with(model, **{last: 1e-5}), exact(model), {}) is None
+    asked = model_of(modes={"x": 8})
+    assert unresolved_axis(asked, weights_with(asked, m16=0.5), exact(asked), {}) is None
+
+
+def test_what_modes_carry_within_the_belief_asks_for_no_more_of_them() -> None:
+    """A start that is known to 9 % of the field beside a wall that it does not meet: its last modes are noise."""
+    model = model_of()
+    weights = weights_with(model, **{f"m{2 * model.modes['x']}": 1e-4})
+    assert unresolved_axis(model, weights, exact(model, 2e-4), {}) is None
+    assert unresolved_axis(model, weights, exact(model, 2e-5), {}) == "x"
+
+
+def test_a_loosened_corner_has_a_numerical_error_too() -> None:
+    """The start, known to 5 degrees, does not meet a wall that takes heat: few modes do, and their error is told."""
+    domain = {"x": ff.Interval(0, 60), "t": ff.Interval(0, 10)}
+    walls = [ff.Boundary("u_x = 0", at={"x": 0}), ff.Boundary("u_x = -0.06*(u - 18)", at={"x": 60})]
+    problem = ff.Problem("u_t = 36*u_xx", domain, {}, [ff.Initial("u = 75", sigma=5), *walls])
+    solution = ff.solve(problem)
+    assert solution.status == "converged" and solution.settings["modes"]["x"] < 30
+    assert 0.0 < solution.trace["numerical_error"] < 0.1 * solution.trace["left_open"]
 
 
 def test_what_labels_showed_at_the_start_does_not_count_against_the_modes() -> None:
@@ -69,10 +95,10 @@ def test_what_labels_showed_at_the_start_does_not_count_against_the_modes() -> N
     model = model_of(start=labels)
     last = f"m{2 * model.modes['x']}"
     at_start: dict[str, float] = {}
-    assert unresolved_axis(model, weights_with(model, **{last: 0.01}), at_start) is None
+    assert unresolved_axis(model, weights_with(model, **{last: 0.01}), exact(model), at_start) is None
     assert at_start == {"x": pytest.approx(0.01)}
-    assert unresolved_axis(model, weights_with(model, **{last: 0.015}), at_start) is None
-    assert unresolved_axis(model, weights_with(model, **{last: 0.05}), at_start) == "x"
+    assert unresolved_axis(model, weights_with(model, **{last: 0.015}), exact(model), at_start) is None
+    assert unresolved_axis(model, weights_with(model, **{last: 0.05}), exact(model), at_start) == "x"
 
 
 def test_modes_grow_by_half_up_to_what_a_window_can_hold() -> None:
@@ -88,8 +114,8 @@ def test_modes_grow_by_half_up_to_what_a_window_can_hold() -> None:
 
 def test_a_grown_model_keeps_what_was_asked_and_may_grow_again() -> None:
     before = replace(model_of(degree=9, windows=[0.0, 0.5, 1.0]), start={"a": 1.0})
-    after = grown(before, "x")
+    after = grown(before, "x", {"b": 2.0})
     assert after.modes["x"] == int(np.ceil(1.5 * before.modes["x"])) and after.degree == 9
-    assert after.edges == (0.0, 0.5, 1.0) and after.growing == ("x",) and after.start == {"a": 1.0}
-    free = grown(model_of(activation=ff.PiecewiseExponential()), "x")
+    assert after.edges == (0.0, 0.5, 1.0) and after.growing == ("x",) and after.start == {"a": 1.0, "b": 2.0}
+    free = grown(model_of(activation=ff.PiecewiseExponential()), "x", {})
     assert free.edges is None and free.representation.forms["u"].activation.name == ff.PiecewiseExponential().name

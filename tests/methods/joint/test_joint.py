@@ -38,7 +38,7 @@ def linear_models() -> dict[str, BlockModel]:
 @pytest.mark.parametrize("name", linear_models())
 def test_mean_and_covariance_equal_the_textbook_formula(name: str) -> None:
     model = linear_models()[name]
-    solution = ff.solve(model, method="joint")
+    solution = ff.solve(model, method="joint", tolerance=10.0)  # what so few modes leave out is not asked here
     mean, covariance = textbook_posterior(model)
     std = np.sqrt(np.diag(covariance))
     posterior = solution.posterior
@@ -198,7 +198,7 @@ def test_laplace_ends_at_a_maximum_of_the_log_joint(name: str) -> None:
 @pytest.mark.parametrize("name", nonlinear_models())
 def test_posterior_linearisation_never_raises_the_free_energy_and_is_a_fixed_point(name: str) -> None:
     model = nonlinear_models()[name]
-    solution = ff.solve(model, method=Joint(step_tolerance=1e-5, iterations=200))
+    solution = ff.solve(model, method=Joint(step_tolerance=1e-5, iterations=200, tolerance=10.0))
     if name in ("advection wide", "burgers bent"):  # at a jump of g' the refinement cannot go on, and says so
         assert solution.status == "max-iterations" and "no part of that gains anything" in solution.status.help
     else:

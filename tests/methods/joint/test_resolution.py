@@ -136,3 +136,23 @@ def test_an_error_within_the_belief_leaves_numbers_finite() -> None:
     found = ff.solve(ff.Problem(text, {"x": ff.Interval(0, 1)}, unknown, known)).parameters
     for name, truth in {"P": 2.0, "a": 0.4}.items():
         assert abs(found[name]["mean"] - truth) < 4.0 * found[name]["std"] < 0.5
+
+
+@pytest.mark.filterwarnings("ignore::factorfield.AdviceWarning")
+def test_one_polynomial_over_all_time_knows_what_it_leaves_out() -> None:
+    problem = ff.problems.get("burgers")
+    solution = ff.solve(problem, "joint")
+    field = solution.predict(x=problem.truth["x"], t=problem.truth["t"])
+    error = np.abs(field["mean"] - problem.truth)
+    assert solution.status == "unresolved" and float(error.max()) > 100.0 * solution.settings["std"]["u"]["data"]
+    assert 0.01 < float((error / field["std"]).quantile(0.95)) < 2.0
+
+
+def test_labels_of_a_start_show_the_modes_that_they_need() -> None:
+    """Only polynomials in time are compared then."""
+    x = np.arange(32) / 32
+    seen = ff.Observations(x=x, t=0.0, u=np.sin(2 * np.pi * x) + 0.3 * np.cos(6 * np.pi * x), sigma=1e-3)
+    domain = {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 0.2)}
+    solution = ff.solve(ff.Problem("u_t + u_x = 0", domain, {}, [seen]), "joint", modes={"x": 3, "t": 16})
+    along = solution.trace["numerical_error_along"]
+    assert along["x"] == 0.0 and along["t"] < 1e-3

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -43,6 +43,7 @@ from factorfield.methods.chain.plane import is_told, solver_of, told_path
 from factorfield.methods.chain.profile import is_lost, profile_search
 from factorfield.methods.chain.remade import is_complete, longer, model_of
 from factorfield.methods.chain.searched import Searched, search_marginal, searched, windows_of
+from factorfield.methods.chain.sensitivity import felt_by_coefficients, felt_by_numbers
 from factorfield.methods.chain.solver import WindowSolver
 from factorfield.methods.marginal import MARGINAL, UNSETTLED, elsewhere
 from factorfield.methods.noise import next_sigmas, of_windows
@@ -50,7 +51,7 @@ from factorfield.methods.resolution import NumericalError
 from factorfield.methods.starts import best_of, ends_of, start_values
 from factorfield.model.functions import with_numbers
 from factorfield.model.model import Model, WindowModel
-from factorfield.model.searched import latents, position
+from factorfield.model.searched import latents, number_coordinates, position
 from factorfield.model.windowed import window_model
 from factorfield.posterior.stored import StoredBeliefs
 from factorfield.posterior.windows import ChainPosterior
@@ -75,6 +76,7 @@ class Search:
     moves: Sequence[float] = ()  # of the smoothed path, in its standard deviations
     centres: tuple[Array, ...] = ()  # where smoothing began, if not at the filtered path
     searched: Searched | None = None  # what was found on the marginal likelihood, at whose mean the path is
+    near: Mapping[str, float] = field(default_factory=dict)  # latent values of that
 
     @property
     def model(self) -> WindowModel:
@@ -182,16 +184,17 @@ class Chain:
         better = self._richer(windows, solution)
         if better is not None:
             return better
-        other = self._elsewhere(model, windows, solution)
+        other = self._elsewhere(windows, solution)
         if other is not None:
             return other
+        near: Mapping[str, float] = solution.trace.get("searched", {})
         is_open = not solution.unresolved and any(sigma.is_open for sigma in windows.sigmas)
         sigmas = next_sigmas(windows, of_windows(windows, posterior)) if is_open else None
         if not (solution.unresolved or sigmas):
             return None
         if isinstance(posterior.starts, StoredBeliefs):
             posterior.starts.close()  # the next attempt writes the same file
-        return grown(windows, solution.unresolved) if solution.unresolved else windows.with_sigmas(sigmas or ())
+        return grown(windows, solution.unresolved, near) if solution.unresolved else windows.with_sigmas(sigmas or ())
 
     def _richer(self, model: WindowModel, solution: Solution) -> WindowModel | None:
         """More modes along the axis that the numerical error asks them for."""
@@ -203,14 +206,14 @@ class Chain:
         more = grown_modes(model, axis) if along[axis] > INNER * self.tolerance else None
         searched = 0.0 if more is None or model.traits.linear else model.size * more[axis] / model.modes[axis]
         if more is not None and searched < MOST_SEARCHED:
-            return grown(model, axis)
+            return grown(model, axis, solution.trace.get("searched", {}))
         # a kink that waves carry along never ends: cells would follow it at far greater cost, and not hold it either
         worth = error > CRUDE * self.tolerance and not model.traits.separable
         return on_cells_instead(model, self.iterations) if worth else None
 
-    def _elsewhere(self, model: Model, found: WindowModel, solution: Solution) -> WindowModel | None:
+    def _elsewhere(self, found: WindowModel, solution: Solution) -> WindowModel | None:
         """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
-        if solution.unresolved or model.start or not found.held or not is_missed(solution):
+        if solution.unresolved or not found.held or not is_missed(solution):
             return None
         with threads.suited_to(found.size):
             evidence, near = windows_of(found, self.iterations).evidence, solution.trace["searched"]
@@ -271,20 +274,23 @@ class Chain:
         while True:
             solver = WindowSolver(model.at(begin), self.iterations)
             path = self._filtered(solver, progress) if model.edges is None else Path(list(model.edges), [])
-            if path.unresolved is not None:
+            if path.unresolved is not None and model.start:
                 return self._smoothed(solver, path, progress)
+            if path.unresolved is not None:  # of numbers that are but guessed: details may be what measurements deny
+                path = replace(self, adapt=False)._filtered(solver, progress)
             frozen = replace(model, edges=tuple(path.edges))
             windows = windows_of(frozen, self.iterations)
             found = search_marginal(frozen, windows, begin, progress)
             solver = WindowSolver((model if model.edges is None else frozen).at(found.mean), self.iterations)
             final = self._filtered(solver, progress)
-            if final.unresolved is not None or final.edges == path.edges:
+            near = latents(model.coordinates, found.mean)
+            if final.unresolved is not None:  # more modes, from here on
+                return replace(self._smoothed(solver, final, progress), near=near)
+            if final.edges == path.edges:
                 break
-            model = replace(model, edges=tuple(final.edges), start=latents(model.coordinates, found.mean))
+            model = replace(model, edges=tuple(final.edges), start=near)
             begin = position(model.coordinates, model.start)
-        search = self._smoothed(solver, final, progress)
-        if search.path.unresolved is not None:
-            return search
+        search = replace(self._smoothed(solver, final, progress), near=near)
         if not found.settled:
             search = replace(search, status=Status("max-iterations", UNSETTLED))
         elif search.status == "converged":
@@ -354,9 +360,16 @@ class Chain:
             solved, weights = replace(model, held=search.solver.model.held), path.centres
             if model.in_plane:
                 weights = [search.solver.in_order(path.mean(index)) for index in range(len(path.links))]
-            return fewer_cells.numerical_error(solved, weights, self.iterations, path.starts[-1])
-        place = None if search.searched is None else search.searched.marginal.mean
-        return fewer_modes.numerical_error(search.solved, path, self.iterations, place)
+            error = fewer_cells.numerical_error(solved, weights, self.iterations, path.starts[-1])
+        else:
+            place = None if search.searched is None else search.searched.marginal.mean
+            error = fewer_modes.numerical_error(search.solved, path, self.iterations, place)
+        numbers = None if search.searched is None else search.searched.numbers
+        if error is None or (numbers is None and not model.local):  # fewer modes find coefficients of their own
+            return error
+        if numbers is None:
+            return replace(error, root=felt_by_coefficients(error.root, path, search.solved))
+        return replace(error, root=felt_by_numbers(error.root, path, numbers, number_coordinates(model.problem)))
 
     def _judged(self, status: Status, model: WindowModel, error: NumericalError | None) -> Status:
         """The status beside the numerical error."""
@@ -373,7 +386,7 @@ class Chain:
         model, path, solver = search.model, search.path, search.solver
         posterior, error = search.posterior, self._numerical_error(search)
         if error is not None:
-            posterior = replace(posterior, numerical=_beside_numbers(error.root, posterior.representation.size))
+            posterior = replace(posterior, numerical=error.root)
         settings: Mapping[str, object] = {
             **model.settings, "method": self.name, "tolerance": self.tolerance,
             "windows": [float(edge) for edge in path.edges], "factorisations": solver.factorisations,
@@ -387,19 +400,13 @@ class Chain:
             trace["numerical_error"], trace["numerical_error_along"] = error.relative, dict(error.axes)
             trace["left_open"] = error.left_open
 
-        near: dict[str, float] = {}
+        if search.near:
+            trace["searched"] = search.near
         if search.searched is not None:
-            marginal = search.searched.marginal
-            near = latents(model.coordinates, marginal.mean)
-            trace["evaluations"], trace["searched"] = marginal.evaluations, near
+            trace["evaluations"] = search.searched.marginal.evaluations
         told = () if path.unresolved else (*advice, *advice_about(solver, path, posterior))
         return Solution(
             posterior, self._judged(search.status, model, error), trace, {"solve": seconds}, settings, model=model,
-            resume=lambda problem: self.resume(model, problem, near, path),
+            resume=lambda problem: self.resume(model, problem, search.near, path),
             advice=(*model.advice, *told), unresolved=path.unresolved, evidence=search.evidence,
         )  # fmt: skip
-
-
-def _beside_numbers(root: Array, size: int) -> Array:
-    """A root of errors of windows' weights, with none for the numbers that stand beside them."""
-    return np.concatenate([root, np.zeros((len(root), size - root.shape[1], root.shape[2]))], axis=1)

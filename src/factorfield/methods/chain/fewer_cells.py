@@ -2,8 +2,8 @@
 fewer still, how fast more of them help.
 
 Only means are compared, by a walk forward from where the path begins: what measurements say of that, and of unknown
-coefficients, is taken as it is. The difference of two solutions gives the error its shape; beside it stand
-its derivatives times the width of cells, which are large where the difference passes through zero.
+coefficients, is taken as it is. The difference of two solutions gives the error its shape; beside it stands
+its derivative times the width of cells, which is large where the difference passes through zero.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from factorfield.messages.gaussian import Belief
 from factorfield.methods.chain.plane import solver_of
 from factorfield.methods.resolution import NumericalError
 from factorfield.model.basis import Departure
-from factorfield.model.graded import GradedSpline, transfer
+from factorfield.model.graded import DEGREE, GradedSpline, transfer
 from factorfield.model.inside import features_at
 from factorfield.model.model import WindowModel
 from factorfield.model.moving import cells_of_window, on_fewer_cells
 from factorfield.problem.domain import TIME
 
 Array = NDArray[np.float64]
-SLOWEST, FASTEST = 0.5, 0.02  # what is left of an error on half as many cells more, at most and at least
+SLOWEST = 0.5  # what is left of an error on half as many cells more, at most
+FASTEST = (2.0 / 3.0) ** (DEGREE + 1)  # and at least: the order of the splines
+NEIGHBOURS = 4  # cells to either side over which sizes of differences are averaged
 FLOOR = 0.5  # of the error's root mean square, at every place of a plane
 INSTANTS = np.linspace(0.0, 1.0, 9)  # of a window, where fields are compared
 
@@ -38,22 +40,23 @@ def numerical_error(
     """Of the mean path `weights`, whose last window starts at a belief; None where it does not exist on fewer cells."""
     fewer = on_fewer_cells(model)
     try:
-        coarse = _walked(fewer, _start_on(fewer, model, weights[0]), iterations)
+        coarse = _walked(fewer, _start_on(fewer, model, weights[0], iterations), iterations)
     except FAILED:
         return None
     change = [own - _on(model, fewer, index, coarse[index]) for index, own in enumerate(weights)]
-    size, about = _size(model, change), _size(model, weights)
-    share = 1.0 / (1.0 / _rate(fewer, coarse, size, iterations) - 1.0)
-    columns = [[share * own for own in change]]
-    for axis in model.local:
-        beside = [_beside(model, index, axis, own) for index, own in enumerate(change)]
-        ratio = size / max(_size(model, beside), 1e-300)
-        columns.append([share * ratio * own for own in beside])
+    left = _left(model, fewer, change, coarse, iterations)
+    size, about, columns = _size(model, left), max(_size(model, weights), 1e-300), [left]
+    partners = [[_beside(model, index, axis, own) for index, own in enumerate(left)] for axis in model.local]
+    if not model.in_plane:
+        partners.append([_around(model, index, own) for index, own in enumerate(left)])
+    for others in partners:
+        ratio = size / max(_size(model, others), 1e-300)
+        columns.append([ratio * own for own in others])
     if model.in_plane:
-        columns += _everywhere(model, FLOOR * share * size)
+        columns += _everywhere(model, FLOOR * size)
     root = np.stack([np.column_stack(own) for own in zip(*columns, strict=True)])
-    left_open = _left_open(model, last) / max(about, 1e-300) if model.in_plane else 0.0
-    return NumericalError(root, share * size / max(about, 1e-300), {}, left_open)
+    left_open = _left_open(model, last) / about if model.in_plane else 0.0
+    return NumericalError(root, size / about, {}, left_open)
 
 
 def _left_open(model: WindowModel, last: Belief) -> float:
@@ -89,19 +92,55 @@ def _walked(model: WindowModel, state: Array, iterations: int) -> list[Array]:
     return found
 
 
-def _rate(fewer: WindowModel, coarse: Sequence[Array], size: float, iterations: int) -> float:
-    """What is left of an error from one number of cells to the next."""
+def _left(
+    model: WindowModel, fewer: WindowModel, change: Sequence[Array], coarse: Sequence[Array], iterations: int
+) -> list[Array]:
+    """Of the difference to fewer cells, the part that the model's own are off by: by how much larger the difference of
+    those to fewer still was; along a line there and then: kinks of a start converge more slowly than fronts."""
     fewest = on_fewer_cells(fewer)
     try:
-        coarsest = _walked(fewest, _start_on(fewest, fewer, coarse[0]), iterations)
+        coarsest = _walked(fewest, _start_on(fewest, fewer, coarse[0], iterations), iterations)
     except FAILED:
-        return SLOWEST
-    before = _size(fewer, [own - _on(fewer, fewest, index, coarsest[index]) for index, own in enumerate(coarse)])
-    return float(np.clip(size / before if before > 0.0 else FASTEST, FASTEST, SLOWEST))
+        return [SLOWEST / (1.0 - SLOWEST) * own for own in change]
+    before = [own - _on(fewer, fewest, index, coarsest[index]) for index, own in enumerate(coarse)]
+    if model.in_plane:
+        rate = float(np.clip(_size(model, change) / max(_size(fewer, before), 1e-300), FASTEST, SLOWEST))
+        return [rate / (1.0 - rate) * own for own in change]
+    return [_left_along(model, fewer, index, own, before[index]) for index, own in enumerate(change)]
 
 
-def _start_on(fewer: WindowModel, model: WindowModel, weights: Array) -> Array:
-    """The state at the start of given weights of the first window, on fewer cells."""
+def _left_along(model: WindowModel, fewer: WindowModel, index: int, own: Array, before: Array) -> Array:
+    """The part of a window's difference, from place to place along its one axis."""
+    cells = model.cells[index]
+    points = cells.quadrature[0]
+    now, then = (
+        _smoothed(cells, np.max(np.mean(_values(each, index, weights, [points]) ** 2, axis=1), axis=0))
+        for each, weights in ((model, own), (fewer, before))
+    )
+    rate = np.clip(np.sqrt(now / np.maximum(then, 1e-300)), FASTEST, SLOWEST)
+    return _mapped(model, own, [_nearest(cells, (rate / (1.0 - rate))[:, None] * cells(points))])
+
+
+def _start_on(fewer: WindowModel, model: WindowModel, weights: Array, iterations: int) -> Array:
+    """The state at the start of given weights of the first window, on fewer cells, along a line moved by what these
+    miss more of a start by formula."""
+    state = _transferred(fewer, model, weights)
+    if not model.traits.starts_by_formula or model.in_plane:
+        return state
+    told, own = (_told(each, iterations) for each in (fewer, model))
+    whole = np.zeros(model.size)
+    whole[model.layout[0]] = own
+    return state + told - _transferred(fewer, model, whole)
+
+
+def _told(model: WindowModel, iterations: int) -> Array:
+    """The state that a start by formula alone gives."""
+    first, second = (model.edges or ())[:2]
+    return solver_of(model, iterations).state_at_start(first, second)
+
+
+def _transferred(fewer: WindowModel, model: WindowModel, weights: Array) -> Array:
+    """The state at the start of given weights of the first window, as that of the nearest function on fewer cells."""
     ways, found = _transfers(model, fewer, 0), np.zeros(fewer.size)
     for name, latent in fewer.representation.latents.items():
         other = model.representation.latents[name]
@@ -143,8 +182,53 @@ def _along(ways: Sequence[Array], table: Array) -> Array:
 
 def _beside(model: WindowModel, index: int, axis: str, weights: Array) -> Array:
     """Of the fields, the derivative along an axis of space times the width of cells there."""
-    cells, found = cells_of_window(model, index), np.zeros(model.size)
-    ways = [_slope(own) if name == axis else np.eye(own.size) for name, own in cells.items()]
+    cells = cells_of_window(model, index)
+    return _mapped(model, weights, [_slope(own) if name == axis else np.eye(own.size) for name, own in cells.items()])
+
+
+def _slope(cells: GradedSpline) -> Array:
+    points, _ = cells.quadrature
+    width = np.repeat(np.diff(cells.breaks), len(points) // cells.cells)
+    return _nearest(cells, width[:, None] * cells(points, 1))
+
+
+def _around(model: WindowModel, index: int, weights: Array) -> Array:
+    """Of the fields, the root mean square over neighbours and a window's time, constant over that: an error oscillates
+    between cells, and two solutions may agree by chance where it does."""
+    cells, found = model.cells[index], np.zeros(model.size)
+    values = _values(model, index, weights, [cells.quadrature[0]])
+    for own, name in zip(values, model.problem.fields, strict=True):
+        latent = model.representation.latents[model.representation.forms[name].latents[0]]
+        size = _nearest(cells, np.sqrt(_smoothed(cells, np.mean(own**2, axis=0))))
+        if not cells.periodic:  # walls know better: the first and last weights are the values there
+            size[[0, -1]] = np.abs(weights[latent.block][: cells.size][[0, -1]])
+        found[latent.block][: cells.size] = size
+    return found
+
+
+def _smoothed(cells: GradedSpline, squares: Array) -> Array:
+    """The mean of values at Gauss points over the cells near each."""
+    points, shares = cells.quadrature
+    edges, mode = np.array(cells.breaks), "wrap" if cells.periodic else "constant"
+    sums = []
+    for own in (squares * shares, shares):
+        each = np.pad(own.reshape(cells.cells, -1).sum(axis=1), NEIGHBOURS, mode=mode)  # type: ignore[call-overload]
+        sums.append(np.convolve(each, np.ones(2 * NEIGHBOURS + 1), "valid"))
+    centres, period = 0.5 * (edges[1:] + edges[:-1]), np.ptp(edges) if cells.periodic else None
+    return np.asarray(np.interp(points, centres, sums[0] / sums[1], period=period), float)
+
+
+def _nearest(cells: GradedSpline, values: Array) -> Array:
+    """Weights of the functions that are nearest to values at Gauss points, the first axis."""
+    points, shares = cells.quadrature
+    root = np.sqrt(shares)
+    scaled = root * values if values.ndim == 1 else root[:, None] * values
+    return np.asarray(linalg.lstsq(root[:, None] * cells(points), scaled)[0], float)
+
+
+def _mapped(model: WindowModel, weights: Array, ways: Sequence[Array]) -> Array:
+    """Weights of the fields, each instant's mapped by a matrix along every axis of space; all others zero."""
+    found = np.zeros(model.size)
     for name in model.problem.fields:
         for unit in model.representation.forms[name].latents:
             latent = model.representation.latents[unit]
@@ -152,11 +236,16 @@ def _beside(model: WindowModel, index: int, axis: str, weights: Array) -> Array:
     return found
 
 
-def _slope(cells: GradedSpline) -> Array:
-    points, shares = cells.quadrature
-    width = np.repeat(np.diff(cells.breaks), len(points) // cells.cells)
-    root = np.sqrt(shares)[:, None]
-    return np.asarray(linalg.lstsq(root * cells(points), root * width[:, None] * cells(points, 1))[0], float)
+def _values(model: WindowModel, index: int, weights: Array, points: Sequence[Array]) -> Array:
+    """Of the fields during a window, (fields, instants, places of a grid of points along each axis)."""
+    ways = [cells(x) for cells, x in zip(cells_of_window(model, index).values(), points, strict=True)]
+    found = []
+    for name in model.problem.fields:
+        latent = model.representation.latents[model.representation.forms[name].latents[0]]
+        in_time = Departure(latent.basis.shape[0] - 1, 0.0, 1.0)(INSTANTS)
+        table = np.tensordot(in_time, weights[latent.block].reshape(latent.basis.shape), 1)
+        found.append(_along(ways, table).reshape(len(INSTANTS), -1))
+    return np.stack(found)
 
 
 def _inside(model: WindowModel, index: int) -> NDArray[np.bool_]:
@@ -171,17 +260,12 @@ def _size(model: WindowModel, weights: Sequence[Array]) -> float:
     """The root mean square over time and space of the field of which it is largest."""
     lengths, total = np.diff(model.edges or ()), np.zeros(len(model.problem.fields))
     for index, (own, length) in enumerate(zip(weights, lengths, strict=True)):
-        ways, shares = [], np.ones(1)
+        grids, shares = [], np.ones(1)
         for cells in cells_of_window(model, index).values():
             points, weight = cells.quadrature
-            ways.append(cells(points))
+            grids.append(points)
             shares = np.kron(shares, weight / weight.sum())
         if model.problem.shape is not None:
             shares = shares * _inside(model, index)
-        for place, name in enumerate(model.problem.fields):
-            latent = model.representation.latents[model.representation.forms[name].latents[0]]
-            in_time = Departure(latent.basis.shape[0] - 1, 0.0, 1.0)(INSTANTS)
-            table = np.tensordot(in_time, own[latent.block].reshape(latent.basis.shape), 1)
-            values = _along(ways, table).reshape(len(INSTANTS), -1)
-            total[place] += length * float(np.mean(values**2 @ shares))
+        total += length * np.mean(_values(model, index, own, grids) ** 2 @ shares, axis=1)
     return float(np.sqrt(total.max() / lengths.sum()))

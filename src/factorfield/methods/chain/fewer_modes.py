@@ -86,7 +86,10 @@ def with_fewer(model: WindowModel, weights: Sequence[Array], place: Array | None
     form = model.representation.forms[problem.fields[0]]
     few = window_model(problem, modes=modes, degree=degree, windows=model.edges, activation=form.activation)
     start = {name: float(weights[-1][block.start]) for name, block in _numbers(model)}
-    few = replace(few.with_sigmas(model.sigmas), growing=(), start={**model.start, **start})
+    # a start that jumps at a wall is loosened point by point, and has other points here
+    pairs = zip(few.sigmas, model.sigmas, strict=True)
+    sigmas = [own if np.shape(own.value) != np.shape(told.value) else told for own, told in pairs]
+    few = replace(few.with_sigmas(sigmas), growing=(), start={**model.start, **start})
     return few if place is None else few.at(place)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.messages.gaussian import Belief
+from factorfield.methods.resolution import beyond
 from factorfield.model.basis import Departure
 from factorfield.model.choices import GROWTH, LEAST_GROWTH, LOST, RESOLVED
 from factorfield.model.model import WindowModel
@@ -19,9 +22,14 @@ MOST_POLYNOMIALS = 30  # along an interval: rates of the fastest grow with the f
 MOST_OF_LINEAR = 90  # the same of linear equations, whose windows do not have to be searched
 
 
-def last_modes(model: WindowModel, weights: Array) -> dict[str, float]:
-    """Per space axis, the largest coefficient of its last modes, in units of the field's scale."""
+def last_modes(model: WindowModel, weights: Array, start: Belief | None = None) -> dict[str, float]:
+    """Per space axis, the largest coefficient of its last modes, in units of the field's scale; beyond its own std if
+    the belief at the window's start is given."""
     found = dict.fromkeys(model.problem.domain.space, 0.0)
+    if start is not None:
+        spread = np.zeros(len(weights))
+        spread[model.layout[0]] = start.std
+        weights = beyond(weights, spread)
     for latent in model.representation.latents.values():
         basis = latent.basis
         if not isinstance(basis.families.get(TIME), Departure):
@@ -34,21 +42,22 @@ def last_modes(model: WindowModel, weights: Array) -> dict[str, float]:
     return found
 
 
-def unresolved_axis(model: WindowModel, weights: Array, at_start: dict[str, float]) -> str | None:
-    """An axis that needs more modes, and may have them.
+def unresolved_axis(
+    model: WindowModel, weights: Array, start: Belief, at_start: dict[str, float]
+) -> str | None:
+    """An axis that needs more modes, and may have them. What modes carry within the belief about the window's start is
+    no sign of that: nobody knows it.
 
-    Labels are given the modes they show, so only what the equation has added since the start counts against those. Nor
-    do more modes hold a start that jumps at a wall, of which the user is told.
+    Labels are given the modes they show, so only what the equation has added since the start counts against those.
     """
-    is_told = not model.traits.starts_by_formula or any(advice.kind == "corner" for advice in model.advice)
     for axis in model.growing:
         more = grown_modes(model, axis)
         if more is None:
             continue
-        share = last_modes(model, weights)[axis]
+        share = last_modes(model, weights, start)[axis]
         dear = more[axis] < GROWTH * model.modes[axis]  # as many as a window can hold
         allowed = LOST if dear else RESOLVED
-        if is_told:
+        if not model.traits.starts_by_formula:
             allowed += 2.0 * at_start.setdefault(axis, share)
         if share > allowed:
             return axis
@@ -67,10 +76,11 @@ def grown_modes(model: WindowModel, axis: str) -> dict[str, int] | None:
     return {**model.modes, axis: more} if more > LEAST_GROWTH * model.modes[axis] else None
 
 
-def grown(model: WindowModel, axis: str) -> WindowModel:
-    """The model with more modes along an axis; what the user did not ask for is chosen anew."""
+def grown(model: WindowModel, axis: str, near: Mapping[str, float]) -> WindowModel:
+    """The model with more modes along an axis; what the user did not ask for is chosen anew. What was found on the
+    marginal likelihood is near what will be."""
     more = window_model(
         model.problem, modes=grown_modes(model, axis), degree=model.asked.degree, windows=model.asked.edges,
         activation=next(iter(model.representation.forms.values())).activation,
     )  # fmt: skip
-    return replace(more, growing=model.growing, start=model.start)
+    return replace(more, growing=model.growing, start={**model.start, **near})

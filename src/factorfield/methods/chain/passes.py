@@ -137,7 +137,8 @@ def _filter_stretch(
             raise ProblemError(f"{refused}{_blamed(window)}") from None
         assert window is not None
         path.append(window, upper)
-        path.unresolved = unresolved_axis(model, window.weights, at_start) if adapt and model.growing else None
+        if adapt and model.growing:
+            path.unresolved = unresolved_axis(model, window.weights, window.start, at_start)
         if path.unresolved:
             break
         arrival = propagate(window.start, window.link)
@@ -173,7 +174,7 @@ def filter_between(
             window = solver.solve(arrival, lower, upper, first)
         path.append(window, upper)
         if adapt and solver.model.growing:
-            path.unresolved = unresolved_axis(solver.model, window.weights, at_start)
+            path.unresolved = unresolved_axis(solver.model, window.weights, window.start, at_start)
         if path.unresolved:
             break
         arrival = propagate(window.start, window.link)

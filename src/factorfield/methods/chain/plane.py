@@ -147,8 +147,9 @@ def told_path(model: WindowModel, tolerance: float, adapt: bool, progress: Progr
         return path
     walk = Walk(Stages(model, equations), tolerance, progress)
     for upper, weights in walk.windows(state):
-        path.append(told_window(walk.stages, weights), upper)
-        path.unresolved = unresolved_axis(model, weights, {}) if adapt and model.growing else None
+        window = told_window(walk.stages, weights)
+        path.append(window, upper)
+        path.unresolved = unresolved_axis(model, weights, window.start, {}) if adapt and model.growing else None
         if path.unresolved:
             break
     path.rejected = walk.rejected

@@ -74,7 +74,6 @@ from factorfield.model.linearisation import Linearised
 from factorfield.model.model import BlockModel, Model
 from factorfield.model.searched import latents, number_coordinates
 from factorfield.posterior.gaussian import GaussianPosterior
-from factorfield.problem.domain import TIME
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
 
@@ -180,7 +179,7 @@ class Joint:
 
     def _elsewhere(self, model: BlockModel, solution: Solution) -> BlockModel | None:
         """Where measurements are missed, the marginal likelihood may have a higher maximum: a search from there."""
-        if model.start or not is_missed(solution) or not is_searched(model):
+        if not is_missed(solution) or not is_searched(model):
             return None
         coordinates = number_coordinates(model.problem)
         with threads.suited_to(model.size):
@@ -247,11 +246,11 @@ class Joint:
     def _numerical_error(
         self, model: BlockModel, posterior: GaussianPosterior, found: Marginal | None
     ) -> NumericalError | None:
-        """By the same problem with fewer modes; None for other ansatzes than fields linear in their weights, and over
-        time, where labels of the start settle how many modes there are."""
+        """By the same problem with fewer modes; None for the paper's model, which is meant as it is, and for other
+        ansatzes than fields linear in their weights."""
         form = next(iter(model.representation.forms.values()))
         plain = isinstance(form.activation, Identity) and len(form.latents) == 1
-        if model.follows_protocol or TIME in model.problem.domain or not plain:
+        if model.follows_protocol or not plain:
             return None
 
         held = bool(found is None and (model.problem.unknowns or model.problem.functions))
@@ -480,4 +479,4 @@ def advice_about(model: BlockModel, posterior: GaussianPosterior) -> Iterator[Ad
             found[group.name] = total, group.count
         elif total > UNFOLLOWED**2 * group.count:
             yield unfollowed(group.name, float(np.sqrt(total / group.count)))
-    yield from contradictions(found)
+    yield from contradictions(found, posterior)

@@ -23,11 +23,18 @@ from factorfield.methods.resolution import (
 )
 from factorfield.methods.starts import HELD
 from factorfield.model.block import held_names, holding_model
-from factorfield.model.choices import GROWTH, HOLDS, LEAST_GROWTH, affordable_modes, natural_size
+from factorfield.model.choices import (
+    GROWTH,
+    HOLDS,
+    LEAST_GROWTH,
+    affordable_modes,
+    natural_size,
+    starts_by_formula,
+)
 from factorfield.model.linearisation import linearise
 from factorfield.model.model import BlockModel
 from factorfield.posterior.gaussian import GaussianPosterior
-from factorfield.problem.domain import Interval, Periodic
+from factorfield.problem.domain import TIME, Interval, Periodic
 
 Array = NDArray[np.float64]
 HELPED = 0.5  # of the error that two growths may leave: else rounding, or a place without derivatives, is what is left
@@ -47,8 +54,9 @@ def numerical_error(
     for name in fields:  # the size of a field is that of its variation about its offset
         about[representation.latents[name].block.start] -= model.prior.mean[representation.latents[name].block.start]
     scale = np.maximum(field_sizes(representation, fields, about), 1e-3 * model.scale)
-    columns, axes = [], {}
-    for axis in model.modes:
+    columns, axes = [], dict.fromkeys(model.modes, 0.0)
+    by_labels = TIME in model.modes and not starts_by_formula(model.problem)
+    for axis in (TIME,) if by_labels else model.modes:  # labels of a start show the modes that they need
         coarse = with_fewer(model, axis, weights)
         if coarse is None:
             return None

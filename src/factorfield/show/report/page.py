@@ -48,7 +48,9 @@ MEANING = {  # of solution.settings: what was chosen, and from what
     "natural size.",
     "piece": "Share of each axis: the sigma of an equation or wall is that of its mean error over such a piece.",
     "left_out": "Standard deviation of the modes that are not part of the belief; it is added to std.",
-    "tolerance": "What a further step, a window's last polynomials or halved cells may still change.",
+    "tolerance": "Asked of the numerical error, relative to the field.",
+    "std": "Root mean square of the standard deviation over the domain: what the data leave open, and the estimated "
+    "numerical error.",
     "windows": "Windows of time, as long as the tolerance allows.",
     "factorisations": "Matrix factorisations that were needed.",
     "collocation": "Points per axis at which the equation is asked to hold: twice the features.",
