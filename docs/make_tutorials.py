@@ -31,7 +31,7 @@ NOTES = {
     "from the start, let the domain of t end later than they do: what is solved there is the forecast.",
     "damped_wave": "`ff.Unknown` in place of a number is all that makes a coefficient unknown. "
     "Leave out `ff.Initial(...)` if the start was not known.",
-    "unknown_speed": "Here the model is chosen by hand: two frequencies along x, polynomials of degree 16 in time, "
+    "unknown_speed": "Here the model is chosen by hand: two frequencies along x, polynomials of degree 24 in time, "
     "and one joint Gaussian over all weights.",
     "clamped_beam": "A table is a cubic spline: its derivatives `S_x` and `S_xx` may stand in the equation. The std "
     "of the tip says how far equation and conditions are trusted "

@@ -34,6 +34,8 @@ FACTORISATION_SPEED = 0.25  # of the speed of matrix products that factorisation
 STEP = 0.005  # seconds of Python around every factorisation
 NONLINEAR = 4.0  # factorisations per window, or of a model, where the relations are not linear
 WITH_UNKNOWNS = 8.0  # the same, where coefficients are unknown
+# over cells of a plane: operations of a window's sparse steps and of its dense map, bytes for every point
+SPARSE_WORK, DENSE_WORK, SPARSE_BYTES = 2e3, 150.0, 2e3
 PASSES = 200.0  # operations per entry of a window's matrix where waves do not mix: copies and sums, no products
 TRIED = 2.0  # windows tried, over those kept
 TYPICAL_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
@@ -142,6 +144,8 @@ def _with_enough_modes(model: WindowModel) -> WindowModel:
 
 
 def _of_windows(first: WindowModel) -> Estimate:
+    if first.in_plane:
+        return _of_plane(first)
     model = _with_enough_modes(first)
     weights, windows, traits = model.size, min(2**model.first_level, TYPICAL_WINDOWS), model.traits
     factors = window_rows(model.problem, model.representation, model.space.points)
@@ -155,6 +159,18 @@ def _of_windows(first: WindowModel) -> Estimate:
     memory = 8.0 * (rows + 2.0 * windows * weights**2 / model.degree)
     seconds = SMALLEST_SOLVE + STEP * steps + work / (FACTORISATION_SPEED * speed())
     return Estimate("chain", weights, factors, windows, memory, seconds)
+
+
+def _of_plane(model: WindowModel) -> Estimate:
+    """Over cells of a plane: sparse systems for the mean path and, unless formulas tell everything, dense windows."""
+    windows, splines = TYPICAL_WINDOWS, len(model.layout[0])
+    points = int(np.prod([len(x) for x in model.space.points.values()])) * model.degree
+    work, memory = SPARSE_WORK * windows * splines**2, SPARSE_BYTES * points
+    if not model.holds:
+        work += DENSE_WORK * windows * splines**3
+        memory += 8.0 * windows * splines**2 * (2 * model.degree + 7)
+    seconds = SMALLEST_SOLVE + work / (FACTORISATION_SPEED * speed())
+    return Estimate("chain", model.size, points, windows, memory, seconds)
 
 
 def _of_boxes(model: TreeModel) -> Estimate:

@@ -50,7 +50,8 @@ GROWTH = 1.5
 WORN = 1.3  # cells that much wider than the field asks for are replaced
 ORDER = 6.0  # of the error of quintic splines in the width of cells
 MARGIN = 1.2  # times as many cells as that order asks for, at least
-ENOUGH = 1e-5  # of the field: what cells of a plane may leave out of its start
+MOST_CHOSEN = 48  # cells along an axis of a plane, of those that are chosen: half a minute; more may be asked for
+ENOUGH = 3e-5  # of the field: what cells of a plane may leave out of its start
 LEFT = 2.0**-6  # of what is left out of quintic splines, when cells are halved
 FINE = 8  # times as many cells to read the start on
 FIRST_LEVEL = 6  # the first window is at most the horizon / 2^level
@@ -141,9 +142,9 @@ def _enough_for_start(model: WindowModel) -> WindowModel:
     count = max(own.cells for own in model.local.values())
     while True:
         state, fields = start_of(model), len(model.problem.fields)
-        if state is None or count == MOST_CELLS[2] or _lost(model, state.reshape(fields, -1)) < ENOUGH:
+        if state is None or count >= MOST_CHOSEN or _lost(model, state.reshape(fields, -1)) < ENOUGH:
             return model
-        count = min(int(np.ceil(GROWTH * count)), MOST_CELLS[2])
+        count = min(int(np.ceil(GROWTH * count)), MOST_CHOSEN)
         model = with_cells(model, {axis: uniform(model.problem.domain[axis], count) for axis in model.local})
 
 
@@ -163,10 +164,9 @@ def _lost(model: WindowModel, states: Array) -> float:
 def on_more_cells(model: WindowModel, error: float, tolerance: float) -> WindowModel | None:
     """A model of a plane with as many cells as a numerical error asks for; None where there are as many as may be."""
     growth = float(np.clip((error / tolerance) ** (1.0 / ORDER) * MARGIN, MARGIN, 2.0))
-    most = MOST_CELLS[2]
-    if model.asked.cells or all(own.cells == most for own in model.local.values()):
+    if model.asked.cells or all(own.cells >= MOST_CHOSEN for own in model.local.values()):
         return None
-    counts = {axis: min(int(np.ceil(growth * own.cells)), most) for axis, own in model.local.items()}
+    counts = {axis: min(int(np.ceil(growth * own.cells)), MOST_CHOSEN) for axis, own in model.local.items()}
     found = with_cells(model, {axis: uniform(model.problem.domain[axis], count) for axis, count in counts.items()})
     return replace(found, settings={**found.settings, "features": model.settings.get("features", "cells")})
 
