@@ -16,16 +16,8 @@ CELLS = {"x": 12, "y": 12}
 FIELD = "exp(-t)*sin(x + 0.5)*cos(y)"  # u_t = 0.5 Laplace u
 
 
-<<<<<<< HEAD
-UNIT = ff.Interval(0, 1)
-
-
-def plane(*walls: ff.Condition, x: ff.Interval | ff.Periodic = UNIT, **more: object) -> ff.Problem:
-    domain = {"x": x, "y": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
-=======
 def plane(*walls: ff.Condition, **more: object) -> ff.Problem:
     domain = {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
->>>>>>> h-21
     start = ff.Initial("u = sin(x + 0.5)*cos(y)")
     return ff.Problem("u_t = 0.5*(u_xx + u_yy)", domain, {}, [start, *walls], **more)
 

@@ -57,13 +57,15 @@ def _response(model: TreeModel, lines: Lines, moved: Mapping[str, Array]) -> Arr
     """What every weight (rows) does when a wall moves by a component of its error (columns), measurements left out."""
     pulls, rows, exact = [], [], sigmas_without_errors(model)
     for group, sigma, own in zip(model.groups, model.sigmas, lines.rows, strict=True):
-        share = {"equation": 1.0, "observation": 0.0}.get(group.statement.kind, MET_FIRST)
+        share = 1.0 if group.statement.kind == "equation" else MET_FIRST
         if group.name in moved:
             share *= sigma.typical / exact[group.name]
         rows.append(share * own)
         if group.name in moved:
             pulls.append(_sparse(group, share * own, model.size).T @ (share * moved[group.name]))
-    tree = eliminated(model, Lines(lines.misfits, tuple(rows)), True)  # by QR: shares so far apart leave few digits
+    measured = [group for group in model.groups if group.statement.kind == "observation"]
+    # by QR: shares so far apart leave few digits, which must not depend on what is measured
+    tree = eliminated(model, Lines(lines.misfits, tuple(rows)), True, without=measured)
     return np.asarray(tree.solve(np.concatenate(pulls, axis=1)))
 
 
