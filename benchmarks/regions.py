@@ -1,8 +1,11 @@
 """How good are regions without a mesh? One question per word:
 
 python benchmarks/regions.py cells          # error on 12 to 96 cells along a disk with a hole, of values and of u_n
-python benchmarks/regions.py placements     # the same shifted and turned at random, 40 times
+python benchmarks/regions.py placements     # the same shifted and turned at random, 40 times each on 12, 16, 24 cells
 python benchmarks/regions.py groundwater    # does the interval of the transmissivity hold it, over 40 draws?
+python benchmarks/regions.py corners        # values and fluxes past corners on 16 to 96 cells: error and coverage
+python benchmarks/regions.py walls          # a wall that is off: its std, and that inside, on 12 to 48 cells
+python benchmarks/regions.py drum           # the noisy wave-disk: error and coverage, three draws
 python benchmarks/regions.py plate          # error, weights and seconds on the plate with two holes
 """
 
@@ -90,17 +93,19 @@ def cells() -> None:
             before = value, flux
 
 
-def placements(draws: int = 40, count: int = 24) -> None:
-    print("| walls | draws | least error | median | largest | largest over median |")
-    print("|---|---|---|---|---|---|")
+def placements(draws: int = 40) -> None:
+    print("| walls | cells | draws | least error | median | largest | largest over median |")
+    print("|---|---|---|---|---|---|---|")
     for walls in ("Dirichlet", "Robin and Neumann"):
-        rng = np.random.default_rng(0)
-        found = []
-        for _ in range(draws):
-            a, b = rng.uniform(-0.1, 0.1, 2)
-            found.append(errors(disk_with_hole(walls, a, b, rng.uniform(0.0, 2.0 * np.pi)), count)[0])
-        low, middle, high = np.min(found), np.median(found), np.max(found)
-        print(f"| {walls} | {draws} | {low:.1e} | {middle:.1e} | {high:.1e} | {high / middle:.1f} |", flush=True)
+        for count in (12, 16, 24):
+            rng = np.random.default_rng(0)
+            found = []
+            for _ in range(draws):
+                a, b = rng.uniform(-0.1, 0.1, 2)
+                found.append(errors(disk_with_hole(walls, a, b, rng.uniform(0.0, 2.0 * np.pi)), count)[0])
+            low, middle, high = np.min(found), np.median(found), np.max(found)
+            print(f"| {walls} | {count} x {count} | {draws} | {low:.1e} | {middle:.1e} | {high:.1e} | "
+                  f"{high / middle:.1f} |", flush=True)  # fmt: skip
 
 
 def groundwater(draws: int = 40, count: int = 24) -> None:
@@ -129,8 +134,115 @@ def plate() -> None:
               f"and estimate {solution.trace['numerical_error']:.0e} included")  # fmt: skip
 
 
+# -- corners
+
+ARMS = [(0.0, 0.0), (3.0, 0.0), (3.0, 1.0), (1.0, 1.0), (1.0, 3.0), (0.0, 3.0)]
+
+
+def arms(end: str) -> ff.Problem:
+    """An L of arms of width 1; no flux through its walls, one end at zero, `end` at the other."""
+    walls = [
+        ff.Boundary(end, at={"x": 3.0}), ff.Boundary("u = 0", at={"y": 3.0}),
+        ff.Boundary("u_n = 0", at="x < 2.999 and y < 2.999"),
+    ]  # fmt: skip
+    box = {"x": ff.Interval(0, 3), "y": ff.Interval(0, 3)}
+    return ff.Problem("u_xx + u_yy = 0", box, {}, walls, region=ff.Region.polygon(ARMS))
+
+
+def arms_by_differences(count: int) -> tuple[Array, Array, Array]:
+    """Places and values with u = 1 at the end, by finite volumes of width 1 / count."""
+    from scipy import sparse
+    from scipy.sparse import linalg
+
+    line = (np.arange(3 * count) + 0.5) / count
+    x, y = np.meshgrid(line, line, indexing="ij")
+    inside = (x < 1.0) | (y < 1.0)
+    number = np.full(x.shape, -1)
+    number[inside] = np.arange(np.count_nonzero(inside))
+    first = np.concatenate([number[:-1].ravel(), number[:, :-1].ravel()])
+    second = np.concatenate([number[1:].ravel(), number[:, 1:].ravel()])
+    both = (first >= 0) & (second >= 0)
+    first, second = first[both], second[both]
+    own, gained = np.zeros(number.max() + 1), np.zeros(number.max() + 1)
+    np.add.at(own, np.concatenate([first, second]), 1.0)
+    hot, cold = number[-1][number[-1] >= 0], number[:, -1][number[:, -1] >= 0]
+    own[hot] += 2.0
+    own[cold] += 2.0
+    gained[hot] = 2.0
+    ones, every = -np.ones(len(first)), np.arange(len(own))
+    rows, columns = np.concatenate([first, second, every]), np.concatenate([second, first, every])
+    matrix = sparse.csc_matrix((np.concatenate([ones, ones, own]), (rows, columns)))
+    return x[inside], y[inside], linalg.spsolve(matrix, gained)
+
+
+def corners() -> None:
+    """The L shape's r^(2/3); an L with values at its ends; one with a flux; and r^(1/2) where a value meets a flux."""
+    from factorfield.problems.l_shape import exact as of_l_shape
+
+    x, y, u = arms_by_differences(80)
+    flux = float(2.0 * 80 * np.mean(u[(y > 3.0 - 1.0 / 80) & (x < 1.0)]))  # through the cold end
+    line = np.linspace(-0.99, 0.99, 41)
+    p, q = (g.ravel() for g in np.meshgrid(line, line))
+    kept, half = (p < 0.0) | (q < 0.0), (q > 0.0) & (p**2 + q**2 < 0.89)
+    root = "sqrt(0.5*(sqrt(x**2 + y**2) - x))"
+    walls = [
+        ff.Boundary("u = 0", at="y < 0.0001 and x > 0"), ff.Boundary("u_n = 0", at="y < 0.0001 and x < 0"),
+        ff.Boundary(f"u = {root}", at="y > 0.0001"),
+    ]  # fmt: skip
+    box = {"x": ff.Interval(-1, 1), "y": ff.Interval(0, 1.2)}
+    disk = ff.Problem("u_xx + u_yy = 0", box, {}, walls, region=ff.Region("x**2 + y**2 < 0.9"))
+    cases = {
+        "l-shape": (ff.problems.get("l-shape"), p[kept], q[kept], of_l_shape({"x": p[kept], "y": q[kept]})["u"]),
+        "values at both ends": (arms("u = 1"), x, y, u),
+        "flux at one end": (arms("u_n = 1"), x, y, u / flux),
+        "value meets flux": (disk, p[half], q[half], np.sqrt(0.5 * (np.hypot(p[half], q[half]) - p[half]))),
+    }
+    print("| case | cells | relative L2 | estimated | within 90 % intervals |\n|---|---|---|---|---|")
+    for name, (problem, along_x, along_y, truth) in cases.items():
+        for count in (16, 24, 32, 48, 64, 96):
+            solution = ff.solve(problem, cells={"x": count, "y": count})
+            found = solution.predict(x=along_x, y=along_y, points=True)
+            inside = np.abs(found["mean"].values - truth) < 1.645 * found["std"].values
+            print(f"| {name} | {count} x {count} | {_relative(found['mean'].values, truth):.1e} | "
+                  f"{solution.trace['numerical_error']:.0e} | {100 * np.mean(inside):.0f} % |", flush=True)  # fmt: skip
+
+
+def walls() -> None:
+    """Part of a disk's rim is off by 0.1; what Poisson's formula makes of that inside."""
+    angle = np.linspace(-np.arccos(0.2), np.arccos(0.2), 2001)
+    x, y = np.array([0.5, 0.0, 0.3, -0.5]), np.array([0.0, 0.0, 0.6, 0.0])
+    away = (x[:, None] - np.cos(angle)) ** 2 + (y[:, None] - np.sin(angle)) ** 2
+    shares = (1.0 - x**2 - y**2)[:, None] / (2.0 * np.pi * away) * (angle[1] - angle[0])
+    scaled = np.sqrt(5.0) * np.abs(angle[:, None] - angle) / 0.5
+    kernel = 0.01 * (1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled)
+    exact_std = np.sqrt(np.einsum("ni,ij,nj->n", shares, kernel, shares))
+    print("| cells | std on the wall, least and largest | inside, at four places |\n|---|---|---|")
+    print(f"| exact | 0.1 | {', '.join(f'{s:.4f}' for s in exact_std)} |")
+    on = np.linspace(-1.2, 1.2, 25)
+    for count in (12, 24, 48):
+        off = ff.Boundary("u = 1 + x", at="x > 0.2", sigma=0.1, length=0.5)
+        conditions = [off, ff.Boundary("u = 1 + x", at="x < 0.2")]
+        disk = ff.Problem("u_xx + u_yy = 0", BOX, {}, conditions, region=ff.Region("x**2 + y**2 < 1"))
+        solution = ff.solve(disk, cells={"x": count, "y": count})
+        wall = solution.predict(x=np.cos(on), y=np.sin(on), points=True)["std"].values
+        inside = solution.predict(x=x, y=y, points=True)["std"].values
+        print(f"| {count} x {count} | {wall.min():.4f}, {wall.max():.4f} | {', '.join(f'{s:.4f}' for s in inside)} |")
+
+
+def drum(draws: int = 3) -> None:
+    for seed in range(draws):
+        problem, begin = ff.problems.get("wave-disk", noise=0.02, seed=seed), time.process_time()
+        solution = ff.solve(problem)
+        spent = time.process_time() - begin
+        field = solution.predict(**{axis: problem.truth[axis] for axis in "txy"})
+        score = ff.metrics.score(field, problem.truth)
+        print(f"seed {seed}: rmse {score['rmse']:.4f}, 90 % intervals cover {100 * score['coverage90']:.0f} %, mean "
+              f"std {score['mean_std']:.4f}, {solution.status}, {spent:.0f} processor seconds", flush=True)  # fmt: skip
+
+
 WORDS: dict[str, Callable[[], None]] = {
-    "cells": cells, "placements": placements, "groundwater": groundwater, "plate": plate
+    "cells": cells, "placements": placements, "groundwater": groundwater, "plate": plate, "corners": corners,
+    "walls": walls, "drum": drum,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -34,6 +34,18 @@ STATIONARY = 'equation = "u_xx = 1"\n\n[domain]\nx = [0, 1]\n'
 BEAM = STATIONARY.replace("u_xx", "u_xxxx")
 NO_START = HEAT.partition("[[initial]]")[0]
 WAVES = HEAT.replace("u_t = nu*u_xx", "u_tt = nu*u_xx")
+PLANE = """\
+equation = "u_t = u_xx + u_yy"
+
+[domain]
+x = { periodic = [0, 1] }
+y = { periodic = [0, 1] }
+t = [0, 1]
+
+[[initial]]
+text = "u = 1"
+
+"""
 DISK = """\
 equation = "u_xx + u_yy = -1"
 
@@ -268,9 +280,7 @@ CASES = [
     file("two columns of one name", DATA, data__csv="x,t,u,u\n0.1,0.5,0.5,0.4\n"),
     change("a sensor outside", "x = 0.6", "x = 60", WIDE, data__csv=WIDE_LOG),
     change("a sensor without a place", "T2 = { x = 0.6 }", "T2 = {}", WIDE, data__csv=WIDE_LOG),
-    change(
-        "columns without places", "{ T1 = { x = 0.1 }, T2 = { x = 0.6 } }", '["T1", "T2"]', WIDE, data__csv=WIDE_LOG
-    ),
+    file("columns without places", LOGGER + 'u = ["T1", "T2"]\n', data__csv=WIDE_LOG),
     change("timestamps without a unit", ' unit = "h",', "", LOGGER, data__csv=LOG),
     file("days as Excel counts them", LOGGER, data__csv="time,x,u\n45413.04167,0.1,0.5\n45413.08333,0.6,-0.5\n"),
     change("a sensor that is not in the file", "T2 =", "T3 =", WIDE, data__csv=WIDE_LOG),
@@ -295,6 +305,8 @@ CASES = [
     file("too few cells in windows", HEAT + '[method]\nname = "chain"\ncells = { x = 6 }\n'),
     file("cells and modes", HEAT + '[method]\nname = "chain"\ncells = { x = 48 }\nmodes = { x = 4 }\n'),
     file("cells in windows without a start", NO_START + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
+    file("cells along one axis of a plane", PLANE + '[method]\nname = "chain"\ncells = { x = 24 }\n'),
+    file("too many cells of a plane", PLANE + '[method]\nname = "chain"\ncells = { x = 24, y = 500 }\n'),
     file("cells in windows of waves", WAVES + '[method]\nname = "chain"\ncells = { x = 48 }\n'),
     file("splines of an even degree", STATIONARY + '[method]\nname = "tree"\ndegree = 4\n'),
     file("derivatives that splines do not have", BEAM + '[method]\nname = "tree"\ndegree = 3\n'),

@@ -80,6 +80,7 @@ def test_a_file_is_written_checked_solved_and_shown(
         "interval [0, 1]",
         "positive unknown, 0.1 +- 0.1",
         "9 values",
+        "; t = ",
         "MiB",
     ):
         assert words in checked
@@ -215,6 +216,31 @@ def test_compare_takes_what_is_installed_and_shows_no_empty_columns(
     document = json.loads(said(capsys, "compare", "heat", "--methods", "joint", "--json", "--plot", "all.png"))
     assert document["written"] == {"picture": "all.png"} and Path("all.png").exists()
     assert printed.err.startswith("note: mean-field, hmc, vi, sgd left out") and "factorfield[baselines]" in printed.err
+
+
+def test_check_tells_where_and_when_sensors_measured_and_which_walls_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said(capsys, "new", "unknown-coefficient")
+    text = (tmp_path / "unknown-coefficient.toml").read_text()
+    first, wall, rest = text.partition("[[boundary]]")
+    (tmp_path / "open.toml").write_text(first + "[[boundary]]" + rest.partition("[[boundary]]")[2])
+    assert wall and "1 of 2 conditions on u at the ends of x" in said(capsys, "check", "open.toml")
+    described = json.loads(said(capsys, "check", "open.toml", "--json"))
+    assert described["missing"] and "x = " in described["conditions"][-1]["where"]
+
+
+def test_the_time_of_a_narrow_source_counts_the_modes_that_it_asks_for() -> None:
+    from factorfield.cli.estimate import estimate
+
+    def weights(source: str) -> int:
+        domain = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
+        walls = [ff.Boundary("u = 0", at={"x": end}) for end in (0, 1)]
+        problem = ff.Problem(f"u_t = 0.1*u_xx + {source}", domain, {}, [ff.Initial("u = 0"), *walls])
+        return estimate(problem, None, {}, {}).weights
+
+    assert weights("point(x - 0.3)") > 2 * weights("sin(pi*x)")
 
 
 def test_check_calls_linear_what_the_methods_solve_as_linear(tmp_path: Path) -> None:

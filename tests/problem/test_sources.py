@@ -97,7 +97,8 @@ def test_stamps_that_repeat_are_told(tmp_path: Path) -> None:
     ("mapping", "words"),
     [
         ({"t": "time", "u": "T1", "x": 5.0}, "for timestamps"), ({"t": CLOCK, "u": {"T1": 5.0}}, "place of sensor T1"),
-        ({"t": CLOCK, "u": {"T1": {"x": 5.0}, "T2": {}}}, "x of every sensor, received none of T2"),
+        ({"t": CLOCK, "u": {"T1": {"x": 5.0}, "T2": {}}}, "x of every sensor, received no place of T2"),
+        ({"t": CLOCK, "u": ["T1", "T2"]}, "columns with the places of their sensors, received names alone"),
         ({"t": CLOCK, "u": {"T1": {"x": 5.0}, "T2": {"y": 1.0}}}, "x of every sensor"),
         ({"t": CLOCK, "x": 3.0, "u": {"T1": {"x": 5.0}}}, "x once"), ({"t": CLOCK, "u": {"T3": {"x": 5.0}}}, "'T3'"),
         ({"t": CLOCK, "u": "T1", "x": 5.0, "sigma": "2 %"}, "log-normal"),
@@ -114,6 +115,7 @@ def test_mappings_that_say_too_little_are_refused(mapping: dict[str, Any], words
         ([1, 2], "a pandas DataFrame or an xarray object"), (xr.DataArray([1.0], dims="x"), "without a name"),
         (pd.DataFrame({"x": [1.0], "t": pd.to_datetime(["2024-05-01"]), "u": [1.0]}), r"numbers in column t, received"),
         (pd.DataFrame({"x": ["left"], "t": [0.0], "u": [1.0]}), "numbers in column x, received 'left'"),
+        (pd.DataFrame({"x": [0.1], "t": ["2024-05-01 08:00"], "u": [1.0]}), "try t={'column': 't', 'unit': 'h'"),
         (xr.DataArray([1.0], dims="x", name="u"), "none for x"),  # no places: 0, 1, 2 would be guesses
     ],
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """What a solve will roughly need, from the size of its model and how fast this machine multiplies matrices.
 
-An order of magnitude: how many windows and iterations it takes shows only on the way. Nothing is solved.
+An order of magnitude: how many windows and iterations it takes shows only on the way. Nothing is solved but two first
+short windows, which tell how many modes the start, the walls and sources ask for.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from typing import Any
 import numpy as np
 
 from factorfield import methods, threads
-from factorfield.errors import expected, nearest
+from factorfield.errors import FAILED, expected, nearest
 from factorfield.methods import taken
+from factorfield.methods.chain.modes import grown
+from factorfield.methods.chain.passes import filter_between
+from factorfield.methods.chain.solver import WindowSolver
 from factorfield.model.block import block_model, block_plan
 from factorfield.model.model import BlockModel, WindowModel, check_memory
+from factorfield.model.searched import position
 from factorfield.model.tree import TreeModel, cost_for
 from factorfield.model.windowed import window_rows
+from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 from factorfield.solving import default_model
 
@@ -31,6 +37,7 @@ WITH_UNKNOWNS = 8.0  # the same, where coefficients are unknown
 PASSES = 200.0  # operations per entry of a window's matrix where waves do not mix: copies and sums, no products
 TRIED = 2.0  # windows tried, over those kept
 TYPICAL_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
+LARGEST_TRIED, FEW_ITERATIONS = 2000, 20  # weights of a window that is tried, and its iterations
 LARGEST_MADE = 1 << 28  # bytes of matrices up to which a model is made to be looked at
 COPIES = 4.0  # matrices of the size of the rows that live at once
 SWEEPS = {"mean-field": 300.0, "sgd": 3e4, "vi": 3e5, "hmc": 4e5}  # passes over all rows, at most or typically
@@ -117,14 +124,33 @@ def _of_size(problem: Problem, name: str, size: int, factors: int, design: int, 
     return Estimate(name, size, factors, 1, memory, SMALLEST_SOLVE + work / (FACTORISATION_SPEED * speed()))
 
 
-def _of_windows(model: WindowModel) -> Estimate:
+def _with_enough_modes(model: WindowModel) -> WindowModel:
+    """The model that the first windows ask for, at the coefficients that are thought likely."""
+    horizon = model.problem.domain[TIME]
+    length = horizon.length / 2 ** max(model.first_level, 1)
+    edges = (horizon.lower, horizon.lower + length, horizon.lower + 2.0 * length)
+    while model.growing and model.size < LARGEST_TRIED:
+        begun = model.at(position(model.coordinates, model.start)) if model.coordinates else model
+        try:
+            axis = filter_between(WindowSolver(begun, FEW_ITERATIONS), edges, [], True).unresolved
+        except FAILED:
+            break
+        if axis is None:
+            break
+        model = grown(model, axis, {})
+    return model
+
+
+def _of_windows(first: WindowModel) -> Estimate:
+    model = _with_enough_modes(first)
     weights, windows, traits = model.size, min(2**model.first_level, TYPICAL_WINDOWS), model.traits
     factors = window_rows(model.problem, model.representation, model.space.points)
     steps = TRIED * windows * _repeats(model.problem, traits.linear)
     if traits.separable:  # waves do not mix: each by itself
         work, rows = steps * PASSES * weights**2, 2.0 * weights**2
     else:
-        factorised = TRIED if traits.linear and traits.autonomous else steps  # one that serves all windows
+        lengths = min(windows, model.first_level + 1)  # one serves all windows of a length, at given coefficients
+        factorised = lengths * (1.0 + len(model.coordinates)) if traits.linear and traits.autonomous else steps
         work, rows = factorised * (2.0 * factors * weights**2 + weights**3), COPIES * factors * weights
     memory = 8.0 * (rows + 2.0 * windows * weights**2 / model.degree)
     seconds = SMALLEST_SOLVE + STEP * steps + work / (FACTORISATION_SPEED * speed())

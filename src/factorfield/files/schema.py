@@ -99,8 +99,9 @@ def _check_range(value: float, schema: Schema, path: Path) -> None:
         (schema.get("exclusiveMinimum"), ">", operator.gt),
     ):
         if limit is not None and not fits(value, limit):
-            known = f"{path[-2]} = 1.0 for a value that is known" if path[-1] == "std" else "another number"
-            raise _misfit(path, f"{named(path)} {sign} {limit}", f"{value:g}", known)
+            is_known = path[-1] == "std" and value == 0
+            attempt = f"{path[-2]} = 1.0 for a value that is known" if is_known else "another number"
+            raise _misfit(path, f"{named(path)} {sign} {limit}", f"{value:g}", attempt)
 
 
 def _check_items(value: Sequence[object], schema: Schema, root: Schema, path: Path) -> None:

@@ -19,6 +19,7 @@ from factorfield.problem.shape import Shape, Wall
 
 Array = NDArray[np.float64]
 WITHIN_CUT = 6  # points along each axis of a cell that the boundary cuts
+SLIVER = 0.5  # of these points: a cell with fewer of them inside is asked along its wall too
 FINE = 0.25  # of a cell: steps along the boundary by which cut cells are found
 
 
@@ -30,9 +31,10 @@ def places_inside(splines: Mapping[str, Spline], shape: Shape, face: Mapping[str
     cells = tuple(whole.cell[axis] for axis in shape.axes)
     kept = np.flatnonzero(~is_cut[cells] & shape.contains(whole.points))
     parts, weights = [whole.part(kept)], [shares[kept]]
-    found, of_found = _within_cut(plane, shape, is_cut)
-    parts.append(found)
-    weights.append(of_found)
+    within = _within_cut(plane, shape, is_cut)
+    for found, of_found in (within, _in_slivers(plane, shape, within[0])):
+        parts.append(found)
+        weights.append(of_found)
     together = Places(
         {axis: np.concatenate([part.points[axis] for part in parts]) for axis in plane},
         {axis: np.concatenate([part.cell[axis] for part in parts]) for axis in plane},
@@ -68,6 +70,19 @@ def _within_cut(plane: Mapping[str, Spline], shape: Shape, is_cut: NDArray[np.bo
     points = {axis: s.lower + (cell[axis] + share[axis]) * s.width for axis, s in plane.items()}
     inside = np.flatnonzero(shape.contains(points))
     return Places(points, cell, share).part(inside), np.full(len(inside), 1.0 / (is_cut.size * WITHIN_CUT**2))
+
+
+def _in_slivers(plane: Mapping[str, Spline], shape: Shape, within: Places) -> tuple[Places, Array]:
+    """Points on the boundary, half a step of the grid deep, in cells of which hardly a point of the grid is inside:
+    splines that end there would have nothing but the wall."""
+    width = min(spline.width for spline in plane.values())
+    points, lengths = shape.boundary.points(width)
+    at = Places.at({axis: points[axis] for axis in plane}, plane)
+    asked = np.zeros(tuple(spline.cells for spline in plane.values()), np.int64)
+    np.add.at(asked, tuple(within.cell[axis] for axis in plane), 1)
+    kept = np.flatnonzero(asked[tuple(at.cell[axis] for axis in plane)] < SLIVER * WITHIN_CUT**2)
+    area = float(np.prod([spline.upper - spline.lower for spline in plane.values()]))
+    return at.part(kept), lengths[kept] * (0.5 * width / WITHIN_CUT) / area
 
 
 def _over_time(

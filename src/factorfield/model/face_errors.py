@@ -29,7 +29,7 @@ from factorfield.model.basis import Tensor
 from factorfield.model.factors import FactorGroup, whitened_rows
 from factorfield.model.functions import Part, features_along, followed_length, principal_components
 from factorfield.model.representation import Form, Functional, Latent, LatentRelation, Representation
-from factorfield.problem.domain import Domain
+from factorfield.problem.domain import ARC, Axis, Domain, Points
 from factorfield.problem.statement import Statement
 
 Array = NDArray[np.float64]
@@ -46,7 +46,9 @@ def error_part(statement: Statement, domain: Domain, modes: Mapping[str, int], l
     return statement.error.name, basis, Form((statement.error.name,), basis.axes)
 
 
-def error_basis(statement: Statement, domain: Domain, modes: Mapping[str, int], left_out: float = LEFT_OUT) -> Tensor:
+def error_basis(
+    statement: Statement, domain: Mapping[str, Axis], modes: Mapping[str, int], left_out: float = LEFT_OUT
+) -> Tensor:
     """Of the size sigma all over the face: what is shorter than its features can follow is lengthened to that."""
     error = statement.error
     assert error is not None and statement.sigma is not None
@@ -54,6 +56,19 @@ def error_basis(statement: Statement, domain: Domain, modes: Mapping[str, int], 
     counts = {axis: min(count, modes.get(axis, count)) for axis, count in wanted.items()}
     lengths = {axis: max(length, followed_length(domain[axis], counts[axis])) for axis, length in error.lengths.items()}
     return principal_components(domain, lengths, counts, float(np.max(statement.sigma)) ** 2, left_out)
+
+
+def error_rows(statement: Statement, domain: Domain, points: Points) -> Array:
+    """What each principal component of a statement's error is at points (N, components). On a region's wall each part
+    that hangs together has its own: along it, arc length is the axis."""
+    if statement.wall is None:
+        return error_basis(statement, domain, {}).rows(points)
+    parts = []
+    for chain in statement.wall.chains:
+        rows = error_basis(statement, {**domain, ARC: chain}, {}).rows(points)
+        rows[(points[ARC] < chain.lower) | (points[ARC] > chain.upper)] = 0.0
+        parts.append(rows)
+    return np.concatenate(parts, axis=1)
 
 
 # -- as hidden weights

@@ -72,7 +72,11 @@ def _function_part(name: str, unknown: Unknown, domain: Domain) -> Part:
 
 
 def principal_components(
-    domain: Domain, lengths: Mapping[str, float], counts: Mapping[str, int], variance: float, left_out: float
+    domain: Mapping[str, Axis],
+    lengths: Mapping[str, float],
+    counts: Mapping[str, int],
+    variance: float,
+    left_out: float,
 ) -> Tensor:
     """The basis of a process over the axes of `lengths` whose weights are standard normal, the largest ones first.
 

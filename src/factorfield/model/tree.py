@@ -40,7 +40,7 @@ from factorfield.model.local import LocalGroup, Places, local_group, summed_grou
 from factorfield.model.matern import matern_rows
 from factorfield.model.model import Model, available_memory
 from factorfield.model.representation import Form, Latent, Representation, coefficient_form, field_form
-from factorfield.model.singular import shares_beside
+from factorfield.model.singular import FLUX_POWER, reads_slopes, shares_beside
 from factorfield.model.sizes import sizes_of
 from factorfield.model.splines import DEGREES, Spline, halved
 from factorfield.problem.domain import Domain, Periodic
@@ -116,6 +116,7 @@ class TreeModel(Model):
     priors: tuple[LatentPrior, ...]
     automatic: bool = False  # may the cells prove too few?
     errors_before: tuple[float, ...] = ()  # the numerical errors on wider cells: halving must help
+    looseness: float = 1.0  # of equations without a sigma of their own: times what was chosen
     first_weights: Array | None = None  # weights where a search begins, instead of the prior mean
 
     @property
@@ -233,6 +234,21 @@ def with_cells(model: TreeModel, cells: Mapping[str, int], first_weights: Array 
     return replace(changed, automatic=model.automatic, first_weights=first_weights)
 
 
+def with_looseness(model: TreeModel, looseness: float) -> TreeModel:
+    """The same with equations that hold so much worse than was chosen; those with a sigma of their own keep it."""
+    loose = {s.name for s in model.problem.statements if s.kind == "equation" and s.sigma is None}
+    if not loose:
+        return model
+    share = looseness / model.looseness
+    sigmas = tuple(
+        replace(sigma, value=share * sigma.value, origin="estimated") if s.name in loose else sigma
+        for s, sigma in zip(model.problem.statements, model.sigmas, strict=True)
+    )
+    groups = tuple(replace(g, sigma=share * g.sigma) if g.name in loose else g for g in model.groups)
+    settings = {**model.settings, "sigma": shown(model.problem, sigmas)}
+    return replace(model, sigmas=sigmas, groups=groups, settings=settings, looseness=looseness)
+
+
 def prolonged(model: TreeModel, coarse: TreeModel, weights: Array) -> Array:
     """Weights of a model with cells twice as wide (along the axes where they are), as weights of this one."""
     found = np.empty(model.size)
@@ -285,6 +301,13 @@ def _sigmas(problem: Problem, sizes: Sizes) -> tuple[Sigma, ...]:
     return tuple(found)
 
 
+def sigmas_without_errors(model: TreeModel) -> dict[str, float]:
+    """By the names of starts and walls that are off: how well they would hold, were nothing said about that."""
+    held = [replace(s, sigma=None) for s in model.problem.statements if s.error is not None]
+    found = _sigmas(model.problem.with_statements(held), model.sizes)
+    return {statement.name: sigma.typical for statement, sigma in zip(held, found, strict=True)}
+
+
 def _group(
     problem: Problem, representation: Representation, statement: Statement, sigma: Sigma, splines: Mapping[str, Spline]
 ) -> LocalGroup:
@@ -296,6 +319,8 @@ def _group(
         value = sigma.value * np.sqrt(PIECE**sides / shares)
         if problem.shape is not None and statement.kind == "equation":
             value = value / shares_beside(places.points, problem)
+        if statement.wall is not None and reads_slopes(statement):
+            value = value / shares_beside(places.points, problem, FLUX_POWER)
     if statement.stencil:
         return summed_group(statement, representation, places, value, problem.constants, splines)
     return local_group(statement, representation, places, value, problem.constants)

@@ -90,6 +90,9 @@ def window_model(
         unknown = [*problem.unknowns, *problem.functions]
         if unknown and len(problem.domain.space) > 1:
             raise expected("known coefficients with cells= in a plane", ", ".join(unknown), "modes=, or method='tree'")
+        off = [s.name for s in problem.statements if s.wall is not None and s.error is not None]
+        if off:
+            raise expected("walls of a region without sigma= in windows of time", off[0], "method='tree'")
         local: dict[str, Family] = {**first_cells(problem, cells, modes)}
         return with_families(problem, local, ansatz, sizes, {}, Asked(degree, edges, cells != "auto"), local)
     given, spectra = checked_counts(modes, problem, "modes"), spectra_of(problem, sizes.offsets)

@@ -23,6 +23,7 @@ SHORTEST, LONGEST = 1e-30, 1e30  # axes: eighth derivatives of fields over them 
 DISTINCT = 1e-10  # length of an axis over its ends, at least: points in between must differ
 MOST_AXES = 4  # time and space
 NORMAL = "_normal_"  # before an axis: that part of the unit normal out of a region; no text can name it
+ARC = "wall"  # the arc length along a wall, among the coordinates of its points; no axis can have this name
 PLACES = 9  # along every axis, where coefficients are read; odd: the centre is among them
 
 

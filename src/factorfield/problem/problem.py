@@ -20,7 +20,7 @@ from factorfield.problem.clock import checked_unit
 from factorfield.problem.coefficients import DEFAULT_LENGTH, Table, Unknown
 from factorfield.problem.conditions import Boundary, Condition, Equation, Initial, Observations
 from factorfield.problem.consistency import check_contradictions, check_counts, check_repeats
-from factorfield.problem.domain import TIME, Axis, Domain
+from factorfield.problem.domain import ARC, TIME, Axis, Domain, Interval
 from factorfield.problem.jumps import with_widths
 from factorfield.problem.noise import checked_noise
 from factorfield.problem.parsing import RESERVED, names_in, operations_in, parse_condition, parse_sides
@@ -214,7 +214,7 @@ class Problem:
             name = _numbered(f"initial: {condition.text}", names)
             face = {TIME: self.domain[TIME].lower}
             relation, sigma = self._on_face(condition, name)
-            error = self._error(condition, face, name, names.total())
+            error = _error(condition, self._beside(face), name, names.total())
             return Statement(name, "initial", relation, face=face, sigma=sigma, error=error)
         return self._boundary_statement(condition, names)
 
@@ -236,7 +236,7 @@ class Problem:
         name = _numbered(f"boundary {places}: {condition.text}", names)
         relation, sigma = self._on_face(condition, name)
         stencil = () if pair is None else difference(*pair)
-        error = self._error(condition, face, name, names.total())
+        error = _error(condition, self._beside(face), name, names.total())
         return Statement(name, "boundary", relation, face=face, sigma=sigma, stencil=stencil, error=error)
 
     def _wall_statement(self, condition: Boundary, shape: Shape, names: Counter[str]) -> Statement:
@@ -246,27 +246,24 @@ class Problem:
             if pair is not None or not set(at) <= set(shape.axes):
                 remedy = f"at={{'{shape.axes[0]}': 0}}, or at='{shape.axes[0]} > 0'"
                 raise expected("one place along a space axis of a region", condition.at, remedy)
-        if condition.length is not None:
-            raise expected("no length= on the boundary of a region", condition.length, "sigma= alone")
         where = ", ".join(f"{a} = {x:g}" for a, x in at.items()) if isinstance(at, Mapping) else condition.where
         name = _numbered(f"boundary {where}: {condition.text}" if where else f"boundary: {condition.text}", names)
         wall = shape.wall(at, self.parameters)
         relation, sigma = self._on_face(condition, name, on_wall=True)
-        return Statement(name, "boundary", relation, face={}, sigma=sigma, wall=wall)
+        side = float(np.sqrt(np.prod([end.length for end in shape.ends])))
+        free = {ARC: Interval(0.0, side), **{axis: where for axis, where in self.domain.items() if axis == TIME}}
+        error = _error(condition, free, name, names.total())
+        return Statement(name, "boundary", relation, face={}, sigma=sigma, error=error, wall=wall)
+
+    def _beside(self, face: Mapping[str, float]) -> dict[str, Axis]:
+        """The axes along a face."""
+        return {axis: where for axis, where in self.domain.items() if axis not in face}
 
     def _on_face(self, condition: Initial | Boundary, name: str, on_wall: bool = False) -> tuple[Relation, GivenSigma]:
         relation = self.relation(condition.text, on_wall)
         if not relation.jets:
             raise expected("a condition on a field", f"{condition.text!r}, which mentions none", "'u = 0'")
         return relation, _checked_sigma(condition.sigma, 1, name)
-
-    def _error(self, condition: Initial | Boundary, face: Mapping[str, float], name: str, number: int) -> Error | None:
-        """How a condition with a sigma is off along its face; on a point there is one number, and nothing to share."""
-        free = {axis: where for axis, where in self.domain.items() if axis not in face}
-        lengths = _checked_lengths(condition.length, free, name)
-        if condition.length is not None and condition.sigma is None:
-            raise expected(f"sigma beside length= of {name}", "none", "sigma=0.1")
-        return Error(f"_error{number}", lengths) if lengths and condition.sigma is not None else None
 
     def _observation_statement(self, condition: Observations, names: Counter[str]) -> Statement:
         column = _observed_field(condition, self.domain) or "value"
@@ -429,6 +426,14 @@ def _checked_sigma(sigma: object, count: int, what: str) -> GivenSigma:
         remedy = "sigma.ravel()" if values.size == count else "one number"
         raise expected(f"one sigma, or {count}, for {what}", f"shape {values.shape}", remedy)
     return values
+
+
+def _error(condition: Initial | Boundary, free: Mapping[str, Axis], name: str, number: int) -> Error | None:
+    """How a condition with a sigma is off along its face; on a point there is one number, and nothing to share."""
+    lengths = _checked_lengths(condition.length, free, name)
+    if condition.length is not None and condition.sigma is None:
+        raise expected(f"sigma beside length= of {name}", "none", "sigma=0.1")
+    return Error(f"_error{number}", lengths) if lengths and condition.sigma is not None else None
 
 
 def _checked_lengths(length: object, free: Mapping[str, Axis], what: str) -> dict[str, float]:

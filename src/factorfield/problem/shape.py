@@ -16,13 +16,14 @@ from scipy import ndimage
 
 from factorfield.errors import expected
 from factorfield.problem.curves import Curved, Piece, Straight, bisected, split_at_kinks, zero_chains
-from factorfield.problem.domain import Axis, Domain, Periodic, Points, normal_along
+from factorfield.problem.domain import ARC, Axis, Domain, Interval, Periodic, Points, normal_along
 from factorfield.problem.inequality import Inequality, Level
 from factorfield.problem.polygon import Polygon
 from factorfield.problem.region import Region
 
 Array = NDArray[np.float64]
 Truth = NDArray[np.bool_]
+Step = tuple[int, int]
 TRACED = 240  # cells along each axis of the grid on which curves are found: details that are smaller are not
 ON_WALL = 1e-9  # of the box: so far outside is still on the wall
 SHORTEST = 1e-7  # of the box: a piece below is none
@@ -78,20 +79,72 @@ class Wall:
         return Wall(self.axes, tuple(found)) if found else None
 
     def points(self, spacing: float) -> tuple[dict[str, Array], Array]:
-        """Gauss points of runs of about this length along every stretch, with normals, and the lengths that they stand
-        for: strictly inside the stretches, so that no corner is among them."""
+        """Gauss points of runs of about this length along every stretch, with normals and arc lengths (`chains`), and
+        the lengths that they stand for: strictly inside the stretches, so that no corner is among them."""
         nodes, shares = np.polynomial.legendre.leggauss(PER_RUN)
-        places, normals, lengths = [], [], []
-        for stretch in self.stretches:
+        places, normals, arcs, lengths = [], [], [], []
+        for index, stretch in enumerate(self.stretches):
             edges = np.linspace(stretch.low, stretch.high, 1 + max(1, int(np.ceil(stretch.length / spacing))))
             half = 0.5 * np.diff(edges)[:, None]
-            here, normal = stretch.piece.at((edges[:-1, None] + half * (1.0 + nodes)).ravel())
+            along = (edges[:-1, None] + half * (1.0 + nodes)).ravel()
+            here, normal = stretch.piece.at(along)
             places.append(here)
             normals.append(normal)
+            begin, is_forward = self._courses[index]
+            arcs.append(begin + (along - stretch.low if is_forward else stretch.high - along))
             lengths.append((half * shares).ravel())
         where, out = np.concatenate(places), np.concatenate(normals)
-        found = {axis: where[:, i] for i, axis in enumerate(self.axes)}
+        found = {axis: where[:, i] for i, axis in enumerate(self.axes)} | {ARC: np.concatenate(arcs)}
         return found | {normal_along(axis): out[:, i] for i, axis in enumerate(self.axes)}, np.concatenate(lengths)
+
+    @cached_property
+    def _walks(self) -> list[tuple[list[Step], bool]]:
+        """Walks along stretches that meet, and whether each ends where it began."""
+        ends = [s.piece.at(np.array([s.low, s.high]))[0] for s in self.stretches]
+        return _walks(ends, SHORTEST * self.length)
+
+    @cached_property
+    def chains(self) -> tuple[Interval | Periodic, ...]:
+        """The arc lengths of parts that hang together, one after the other; closed ones are rings."""
+        found: list[Interval | Periodic] = []
+        for walk, is_closed in self._walks:
+            begin = found[-1].upper if found else 0.0
+            end = begin + sum(self.stretches[index].length for index, _ in walk)
+            found.append(Periodic(begin, end) if is_closed else Interval(begin, end))
+        return tuple(found)
+
+    @cached_property
+    def _courses(self) -> dict[int, tuple[float, bool]]:
+        """Per stretch, the arc length at which a walk enters it, and whether by its lower end."""
+        found, begin = {}, 0.0
+        for index, out in (step for walk, _ in self._walks for step in walk):
+            found[index] = begin, out == 1
+            begin += self.stretches[index].length
+        return found
+
+
+def _walks(ends: Sequence[Array], near: float) -> list[tuple[list[Step], bool]]:
+    """Through pieces by their two ends, a step being a piece and the end (0, 1) by which it is left. Where more than
+    two ends meet a walk is over."""
+
+    def following(step: Step) -> Step | None:
+        here = ends[step[0]][step[1]]
+        every = ((i, side) for i in range(len(ends)) for side in (0, 1) if (i, side) != step)
+        found = [(i, 1 - side) for i, side in every if np.hypot(*(ends[i][side] - here)) <= near]
+        return found[0] if len(found) == 1 else None
+
+    left, walks = set(range(len(ends))), []
+    begins = [(i, out) for i in range(len(ends)) for out in (1, 0) if following((i, 1 - out)) is None]
+    for begin in (*begins, *((i, 1) for i in range(len(ends)))):  # open walks from an end, then rings
+        walk: list[Step] = []
+        step: Step | None = begin
+        while step is not None and step[0] in left:
+            left.remove(step[0])
+            walk.append(step)
+            step = following(step)
+        if walk:
+            walks.append((walk, step == begin))
+    return walks
 
 
 @dataclass(frozen=True, eq=False)

@@ -166,7 +166,7 @@ def _stacked(
         sigmas.append(entry.get("sigma", sigma))
         if not place or field in place or (places and set(place) != set(places)):
             wanted = f"{', '.join(places)} of every sensor" if places else f"the place of sensor {column}"
-            raise expected(wanted, f"{', '.join(place)} of {column}" if place else "no place", example)
+            raise expected(wanted, f"{', '.join(place)} of {column}" if place else f"no place of {column}", example)
         for axis, value in place.items():
             if axis in columns:
                 raise expected(f"{axis} once: of the sensors, or as a column", "both", f"leaving {axis}= out")

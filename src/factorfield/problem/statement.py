@@ -24,7 +24,7 @@ class Error:
     """Of a start or a wall whose sigma was given: a smooth random function over its face, of that size everywhere."""
 
     name: str  # of its weights; no field or parameter can have it
-    lengths: Mapping[str, float]  # per axis of the face: the distance over which it goes together
+    lengths: Mapping[str, float]  # per axis of the face, or along a region's wall: where it goes together
 
 
 @dataclass(frozen=True, eq=False)

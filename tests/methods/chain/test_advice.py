@@ -41,6 +41,26 @@ def test_groups_that_contradict_each_other_are_named() -> None:
     assert found == {("contradiction", "observations of u"), ("contradiction", "observations of u (2)")}
 
 
+def test_the_worst_reading_is_named_and_a_single_wrong_one_for_what_it_is() -> None:
+    places = {"x": np.tile(X, 4), "t": np.repeat([0.0, 0.3, 0.5, 0.8], 32)}
+    odd = ff.Observations(**places, u=np.where(np.arange(128) == 69, -999.0, np.tile(WAVE, 4)), sigma=0.01)
+    solution = Chain(adapt=False).run(window_model(ff.Problem("u_t = 0", RING, {}, [odd]), modes={"x": 4}))
+    text = next(advice.text for advice in solution.advice or () if advice.kind == "contradiction")
+    assert "the worst: -999 at " in text and "x = 0.1562" in text and "noise='student-t'" in text
+    shifted = ff.Observations(x=X, t=0.5, u=WAVE + 1.0, sigma=0.01)
+    solution = Chain(adapt=False).run(window_model(ff.Problem("u_t = 0", RING, {}, [START, shifted]), modes={"x": 4}))
+    assert all("student-t" not in advice.text for advice in solution.advice or ())
+
+
+def test_a_field_that_nothing_holds_draws_no_word_about_equations_and_walls() -> None:
+    """With one wall missing the field is as large as its prior, and all is missed in rounding."""
+    rod = {"x": ff.Interval(0, 1), "t": ff.Interval(0, 1)}
+    seen = ff.Observations(x=[0.2, 0.5, 0.8], t=0.5, u=[0.1, 0.2, 0.1], sigma=0.01)
+    wall = ff.Boundary("u = 0", at={"x": 0})
+    kinds = {kind for kind, _ in said(ff.Problem("u_t = u_xx", rod, {}, [ff.Initial("u = 0"), wall, seen]))}
+    assert "free-directions" in kinds and "misfit" not in kinds
+
+
 def test_sigmas_of_our_choice_are_judged_by_far() -> None:
     """An equation that the data do not obey: its sigma was ours, and it is missed by many of them."""
     seen = ff.Observations(t=[0.0, 1.0], u=[0.0, 1.0], sigma=1e-6)

@@ -185,7 +185,8 @@ def test_a_region_goes_along_with_time_and_with_rings() -> None:
         "u_t = 0.1*(u_xx + u_yy)", {**UNIT, "t": ff.Interval(0, 1)}, {"f": ff.Table(x=line, y=line, value=start)},
         [ff.Initial("u = f"), ff.Boundary("u = 0")], region=ff.Region("x**2 + y**2 < 1"),
     )  # fmt: skip
-    found = ff.solve(heat, cells={"t": 8, "x": 12, "y": 12}).predict(t=[0.5, 1.0], x=[0.0, 0.4], y=[0.3])["mean"].values
+    solution = ff.solve(heat, method="tree", cells={"t": 8, "x": 12, "y": 12})
+    found = solution.predict(t=[0.5, 1.0], x=[0.0, 0.4], y=[0.3])["mean"].values
     radius = np.array([0.3, 0.5])
     truth = np.exp(-0.1 * zero**2 * np.array([[0.5], [1.0]])) * special.j0(zero * radius)
     np.testing.assert_allclose(found[:, :, 0], truth, atol=2e-4)  # cubic splines on 12 cells: the status is unresolved

@@ -173,7 +173,7 @@ class Chain:
         windows = taken(solution.model, WindowModel, self.name)
         posterior = solution.posterior
         assert isinstance(posterior, ChainPosterior)
-        if windows.in_plane and solution.status == "unresolved":
+        if windows.in_plane and solution.status == "unresolved" and is_told(windows):
             more = on_more_cells(windows, solution.trace.get("numerical_error", np.inf), self.tolerance)
             if more is not None:
                 return more

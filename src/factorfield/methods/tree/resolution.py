@@ -12,7 +12,7 @@ from scipy import ndimage
 
 from factorfield.model.choices import natural_size
 from factorfield.model.representation import Latent
-from factorfield.model.singular import shares_beside, singular_places
+from factorfield.model.singular import reads_slopes, shares_beside, singular_places
 from factorfield.model.splines import Spline
 from factorfield.model.tree import TreeModel, prolonged, with_cells
 
@@ -20,7 +20,9 @@ Array = NDArray[np.float64]
 FEWEST = 2  # cells of a bounded axis that are worth comparing with
 GROSS = 0.1  # of its largest term: an equation that is missed by more is not met at all
 FEW = 1e-9  # of the splines around: none of them lies in the region
+ROUNDING = 1e-10  # of the field: a smaller error is none, also of a field that is constant
 FELT = 1e-3  # of the field's size: a wall that is missed by more
+FAST_BESIDE_CORNERS = 0.5  # what is left of an error when cells are halved, at least, where fields are singular
 SLOW_BESIDE_CORNERS = 0.75  # the same where fields are singular: fluxes past a re-entrant corner come in slowly
 SLOWEST = 0.5  # what is left of an error when cells are halved, at most: beyond, nothing has been seen to converge
 
@@ -46,16 +48,19 @@ def numerical_error(model: TreeModel, weights: Array, mean: Callable[[TreeModel]
     if wide is None:
         return NumericalError(np.zeros(model.size), np.nan)
     on_wide = mean(wide)
-    slowest = SLOW_BESIDE_CORNERS if singular_places(model.problem) else SLOWEST
+    fastest, slowest = 2.0 ** -(model.degree + 1), SLOWEST
+    if singular_places(model.problem):
+        fastest, slowest = FAST_BESIDE_CORNERS, SLOW_BESIDE_CORNERS
     change, left, wider = _values(model, weights - prolonged(model, wide, on_wide)), slowest, coarser(wide)
     if wider is not None and all(2 * wider.modes[name] == count for name, count in wide.modes.items()):
         before = _values(wide, on_wide - prolonged(wide, wider, mean(wider)))
         sizes = _size(model, change), _size(wide, before)
-        left = float(np.clip(sizes[0] / sizes[1] if sizes[1] else 0.0, 2.0 ** -(model.degree + 1), slowest))
+        left = float(np.clip(sizes[0] / sizes[1] if sizes[1] else 0.0, fastest, slowest))
     near = left / (1.0 - left) * _smoothed(model, change) + missed(model, weights)
     error = np.where(np.isfinite(change), near, np.nan)
-    about = _size(model, _values(model, weights - model.prior_mean))
-    return NumericalError(_per_weight(model, near), _size(model, error) / about if about else 0.0)
+    size, whole = _size(model, error), _size(model, _values(model, weights))
+    about = _size(model, _values(model, weights - model.prior_mean)) if size > ROUNDING * whole else whole
+    return NumericalError(_per_weight(model, near), size / about if about else 0.0)
 
 
 def missed(model: TreeModel, weights: Array) -> float:
@@ -67,8 +72,8 @@ def missed(model: TreeModel, weights: Array) -> float:
     for group in (group for group in model.groups if group.name in held):
         statement = group.statement
         left = group.misfit(weights) * group.sigma
-        if statement.kind == "equation" and model.problem.shape is not None:  # corners are what cells are compared for
-            left = left[shares_beside(group.points, model.problem) == 1.0]
+        if model.problem.shape is not None and (statement.kind == "equation" or reads_slopes(statement)):
+            left = left[shares_beside(group.points, model.problem) == 1.0]  # corners are what cells are compared for
         missing = float(np.sqrt(np.mean(left**2))) if len(left) else 0.0
         share = missing / natural_size(statement.relation, model.problem, model.scale)
         if share > (GROSS if statement.face is None else FELT):

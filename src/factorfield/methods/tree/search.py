@@ -46,6 +46,9 @@ class Found:
     merits: tuple[float, ...]
     stalled: str | None = None
     held: Indices = field(default_factory=lambda: np.zeros(0, np.int64))  # weights that stay where they are
+    beside: Array | None = None  # (weights, components): what the errors of starts and walls add, a root
+    gain: float = 0.0  # what they add to the log evidence
+    errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # chi-square and components of each
 
 
 def linearised(model: TreeModel, weights: Array, held: Indices | None = None) -> Lines:
@@ -290,7 +293,8 @@ def log_evidence(model: TreeModel, found: Found) -> float:
         return 0.0
     lines = linearised(model, found.weights, found.held)
     with_all = _level(model, found, lines, ())
-    return with_all - _level(model, found, lines, measured) - sum(group.log_normaliser() for group in measured)
+    level = with_all - _level(model, found, lines, measured) - sum(group.log_normaliser() for group in measured)
+    return level + found.gain
 
 
 def _level(model: TreeModel, found: Found, lines: Lines, without: Sequence[LocalGroup]) -> float:

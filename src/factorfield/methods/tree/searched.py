@@ -21,6 +21,7 @@ from factorfield.methods.marginal import (
     of_numbers,
     slopes_by_numbers,
 )
+from factorfield.methods.tree.errors import followed
 from factorfield.methods.tree.search import Found, given, log_evidence
 from factorfield.model.block import is_linear_given_numbers
 from factorfield.model.searched import latents, number_coordinates, position
@@ -32,11 +33,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FoundNumbers:
-    """The marginal of the numbers, the belief given their mean, and a root of what their spread adds to all weights."""
+    """The marginal of the numbers, and the belief given their mean, beside which stands what their spread adds."""
 
     marginal: Marginal
     found: Found
-    beside: Array  # (weights, numbers)
 
 
 def is_searched(model: TreeModel) -> bool:
@@ -51,7 +51,7 @@ def evidence_of(model: TreeModel, progress: Progress | None = None) -> Density:
     def evidence(place: Array) -> float:
         if progress is not None:
             progress("unknown coefficients from the marginal likelihood", 0.5)
-        return log_evidence(model, given(model, latents(coordinates, place)))
+        return log_evidence(model, followed(model, given(model, latents(coordinates, place))))
 
     return evidence
 
@@ -62,14 +62,16 @@ def search_numbers(model: TreeModel, progress: Progress | None) -> FoundNumbers:
     candidates = () if model.start else axis_points(len(begin), len(begin))
     marginal = integrated(evidence_of(model, progress), begin, len(begin), candidates)
     slopes = slopes_by_numbers(lambda place: mean_given(model, place), coordinates, marginal)
-    found, (mean, root) = given(model, latents(coordinates, marginal.mean)), of_numbers(coordinates, marginal)
+    mean, root = of_numbers(coordinates, marginal)
+    found = followed(model, given(model, latents(coordinates, marginal.mean)))
     slopes[found.held] = np.eye(len(mean))
-    return FoundNumbers(marginal, replace(found, tree=_without_spread(found)), slopes @ root)
+    beside = slopes @ root if found.beside is None else np.hstack([slopes @ root, found.beside])
+    return FoundNumbers(marginal, replace(found, tree=_without_spread(found), beside=beside))
 
 
 def mean_given(model: TreeModel, place: Array) -> Array:
     """The mean of all weights with the numbers at a position."""
-    return given(model, latents(number_coordinates(model.problem), place)).weights
+    return followed(model, given(model, latents(number_coordinates(model.problem), place))).weights
 
 
 def mean_near(model: TreeModel, fine: TreeModel, found: Marginal) -> Array:

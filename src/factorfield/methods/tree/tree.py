@@ -24,6 +24,8 @@ from factorfield.messages.boxes import BoxTree
 from factorfield.methods import taken
 from factorfield.methods.advice import UNFOLLOWED, contradictions, free_directions, is_missed, unconstrained, unfollowed
 from factorfield.methods.marginal import MARGINAL, UNSETTLED, elsewhere
+from factorfield.methods.tree.errors import followed
+from factorfield.methods.tree.looseness import loosened
 from factorfield.methods.tree.resolution import NumericalError, numerical_error
 from factorfield.methods.tree.search import Found, log_evidence, search
 from factorfield.methods.tree.searched import FoundNumbers, evidence_of, is_searched, mean_near, search_numbers
@@ -84,7 +86,10 @@ class Tree:
         enough = enough or any(advice.kind == "free-directions" for advice in solution.advice or ())
         cells = refined_cells(tree) if tree.automatic and not enough else None
         if cells is None:
-            return None
+            if error <= self.tolerance or not is_missed(solution) or tree.looseness > 1.0:
+                return None
+            looser = loosened(tree, self.iterations, solution.trace.get("searched", {}))
+            return looser if looser.looseness > 1.0 else None
         finer = replace(with_cells(tree, cells), errors_before=history)
         if tree.is_linear:
             return finer
@@ -106,14 +111,16 @@ class Tree:
         begin = time.perf_counter()
         keep = 8 * sum(len(box.interface) ** 2 for box in model.boxes) < KEPT
         numbers = search_numbers(model, progress) if is_searched(model) else None
-        found = search(model, self.iterations, progress, known, keep) if numbers is None else numbers.found
+        if numbers is None:
+            found = followed(model, search(model, self.iterations, progress, known, keep))
+        else:
+            found = numbers.found
         solved = time.perf_counter()
         error = error or numerical_error(model, found.weights, partial(self._mean, model, numbers))
         timings = {"solve": solved - begin, "compare": time.perf_counter() - solved}
         belief = BoxTree(found.tree.boxes, found.tree.conditionals)
         posterior = BoxesPosterior(
-            model.problem, model.representation, model.noise, found.weights, belief,
-            None if numbers is None else numbers.beside, numerical=error.std,
+            model.problem, model.representation, model.noise, found.weights, belief, found.beside, numerical=error.std,
         )  # fmt: skip
         trace = {
             "iterations": max(len(found.merits) - 1, 1), "negative_log_joint": list(found.merits),
@@ -132,14 +139,17 @@ class Tree:
         return Solution(
             posterior, status, trace, timings, settings, model=model,
             resume=partial(self._resume, _from(model, found.weights, trace), found.tree, error),
-            advice=(*model.advice, *advice_about(model, posterior, status)),
+            advice=(*model.advice, *advice_about(model, posterior, status, found.errors)),
             evidence=partial(log_evidence, model, found) if numbers is None else partial(float, numbers.marginal.level),
         )  # fmt: skip
 
     def _mean(self, fine: TreeModel, numbers: FoundNumbers | None, model: TreeModel) -> Array:
-        """Of the weights on other cells."""
+        """Of the weights on other cells, whose equations are as loose as these need."""
+        if fine.looseness > 1.0:
+            values = {} if numbers is None else latents(number_coordinates(fine.problem), numbers.marginal.mean)
+            model = loosened(model, self.iterations, values)
         if numbers is None:
-            return search(model, self.iterations, None).weights
+            return followed(model, search(model, self.iterations, None)).weights
         return mean_near(model, fine, numbers.marginal)
 
     def _resume(self, model: TreeModel, known: BoxTree, error: NumericalError, problem: Problem) -> Solution:
@@ -219,7 +229,9 @@ def _from(model: TreeModel, weights: Array, trace: Mapping[str, Any]) -> TreeMod
     return replace(model, first_weights=weights, start=trace.get("searched", {}))
 
 
-def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) -> Iterator[Advice]:
+def advice_about(
+    model: TreeModel, posterior: BoxesPosterior, status: Status, errors: Mapping[str, tuple[float, int]]
+) -> Iterator[Advice]:
     """Places that nothing settles, groups that contradict the rest, unknown numbers that nothing constrains.
 
     Where cells are too few, equations are missed for that reason, which the status tells.
@@ -234,8 +246,8 @@ def advice_about(model: TreeModel, posterior: BoxesPosterior, status: Status) ->
     yield from thin_places(model)
     if model.problem.unknowns:
         yield from unconstrained(model.problem, posterior.numbers)
-    found: dict[str, tuple[float, int]] = {}
-    for group in (group for group in model.groups if group.statement.noise is None):
+    found = dict(errors)
+    for group in (g for g in model.groups if g.statement.noise is None and g.statement.error is None):
         misfit = group.misfit(posterior.mean)
         total = float(misfit @ misfit)
         if group.statement.kind == "observation" and group.name in model.given:
