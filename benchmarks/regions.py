@@ -7,6 +7,7 @@ python benchmarks/regions.py corners        # values and fluxes past corners on 
 python benchmarks/regions.py walls          # a wall that is off: its std, and that inside, on 12 to 48 cells
 python benchmarks/regions.py drum           # the noisy wave-disk: error and coverage, three draws
 python benchmarks/regions.py plate          # error, weights and seconds on the plate with two holes
+python benchmarks/regions.py start          # what was there at the start, from 80 sensors x 16 times around two holes?
 """
 
 from __future__ import annotations
@@ -240,9 +241,112 @@ def drum(draws: int = 3) -> None:
               f"std {score['mean_std']:.4f}, {solution.status}, {spent:.0f} processor seconds", flush=True)  # fmt: skip
 
 
+# -- the start of a substance that is carried around two holes, as in hIPPYlib's tutorial of advection and diffusion
+
+HOLES = (((0.25, 0.5), (0.15, 0.4)), ((0.6, 0.75), (0.6, 0.85)))
+SPREADING, LASTS, MEAN, SIZE, LENGTH = 1e-3, 4.0, 0.25, 0.1, 0.35  # 1 / sqrt(4 pi 8), sqrt(1 / 8) of their prior
+SENSORS, TIMES, SIDE, STEP = 80, np.arange(1.0, 4.01, 0.2), 100, 0.02
+
+
+def stream(x: Array, y: Array) -> Array:
+    """Zero on all walls: what flows along its lines respects them. The fastest flow is about 0.3."""
+    found = 5.0 * x * (1.0 - x) * y * (1.0 - y)
+    for (left, right), (low, high) in HOLES:
+        p, q = (x - left) * (x - right), (y - low) * (y - high)
+        found = found * (p + q + np.hypot(p, q))
+    return np.asarray(found, float)
+
+
+def is_water(x: Array, y: Array) -> Array:
+    inside = [(x > left) & (x < right) & (y > low) & (y < high) for (left, right), (low, high) in HOLES]
+    return ~(inside[0] | inside[1])
+
+
+def carried(starts: Array, at: Array) -> Array:
+    """Readings (times, places, draws) of starts (cells, draws): finite volumes, Crank and Nicolson's steps."""
+    from scipy import sparse
+    from scipy.interpolate import RegularGridInterpolator
+    from scipy.sparse import linalg
+
+    edges, h = np.linspace(0.0, 1.0, SIDE + 1), 1.0 / SIDE
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    water = is_water(*np.meshgrid(middle, middle, indexing="ij"))
+    psi = stream(*np.meshgrid(edges, edges, indexing="ij"))
+    number, rate = np.arange(SIDE**2).reshape(SIDE, SIDE), sparse.lil_matrix((SIDE**2, SIDE**2))
+    for here, there, flow in (
+        (np.s_[:-1, :], np.s_[1:, :], psi[1:-1, 1:] - psi[1:-1, :-1]),
+        (np.s_[:, :-1], np.s_[:, 1:], -(psi[1:, 1:-1] - psi[:-1, 1:-1])),
+    ):
+        for a, b, f in zip(number[here].ravel(), number[there].ravel(), flow.ravel(), strict=True):
+            if water.ravel()[a] and water.ravel()[b]:
+                for cell, sign in ((a, -1.0), (b, 1.0)):
+                    rate[cell, a] += sign * (0.5 * f + SPREADING) / h**2
+                    rate[cell, b] += sign * (0.5 * f - SPREADING) / h**2
+    identity = sparse.identity(SIDE**2)
+    ahead, behind = linalg.splu((identity - 0.5 * STEP * rate).tocsc()), (identity + 0.5 * STEP * rate).tocsr()
+    state, found = starts, []
+    for step in range(1, round(LASTS / STEP) + 1):
+        state = ahead.solve(behind @ state)
+        if np.any(np.abs(TIMES - step * STEP) < 1e-9):
+            table = state.reshape(SIDE, SIDE, -1)
+            found.append(RegularGridInterpolator((middle, middle), table, bounds_error=False, fill_value=None)(at))
+    return np.array(found)
+
+
+def around_holes(values: Array, at: Array) -> ff.Problem:
+    """The problem, with readings (times, places)."""
+    grid = np.linspace(0.0, 1.0, 161)
+    x, y = np.meshgrid(grid, grid, indexing="ij")
+    tiny = 1e-6
+    along_x = (stream(x, y + tiny) - stream(x, y - tiny)) / (2.0 * tiny)
+    along_y = -(stream(x + tiny, y) - stream(x - tiny, y)) / (2.0 * tiny)
+    seen = ff.Observations(
+        x=np.tile(at[:, 0], len(TIMES)), y=np.tile(at[:, 1], len(TIMES)), t=np.repeat(TIMES, len(at)),
+        u=values.ravel(), sigma=0.01 * float(np.abs(values).max()),
+    )  # fmt: skip
+    corners = [[(a, c), (b, c), (b, d), (a, d)] for (a, b), (c, d) in HOLES]
+    return ff.Problem(
+        f"u_t + v*u_x + w*u_y = {SPREADING}*(u_xx + u_yy)",
+        {"x": ff.Interval(0, 1), "y": ff.Interval(0, 1), "t": ff.Interval(0, LASTS)},
+        {name: ff.Table(x=grid, y=grid, value=table) for name, table in (("v", along_x), ("w", along_y))},
+        [ff.Initial(f"u = {MEAN}", sigma=SIZE, length=LENGTH), ff.Boundary("u_n = 0"), seen],
+        region=ff.Region.polygon([(0, 0), (1, 0), (1, 1), (0, 1)], holes=corners),
+    )  # fmt: skip
+
+
+def start(draws: int = 40, count: int = 16) -> None:
+    """Of draws from the prior, the share inside 90 % intervals; of the tutorial's own truth, error and misfit."""
+    rng, middle = np.random.default_rng(0), (np.arange(SIDE) + 0.5) / SIDE
+    places = rng.uniform(0.03, 0.97, (4 * SENSORS, 2))
+    at = places[[all(is_water(*(place + d)) for d in (-0.02, 0.02)) for place in places]][:SENSORS]
+    gap = np.sqrt(5.0) * np.abs(middle[:, None] - middle) / LENGTH
+    root = np.linalg.cholesky((1.0 + gap + gap**2 / 3.0) * np.exp(-gap) + 1e-9 * np.eye(SIDE))
+    x, y = np.meshgrid(middle, middle, indexing="ij")
+    bump = np.minimum(0.5, np.exp(-100.0 * ((x - 0.35) ** 2 + (y - 0.7) ** 2)))
+    starts = np.stack([bump] + [MEAN + SIZE * root @ rng.standard_normal((SIDE, SIDE)) @ root.T for _ in range(draws)])
+    readings = carried(starts.reshape(len(starts), -1).T, at)
+    water, inside = is_water(x, y)[2::5, 2::5], []
+    for draw, field in enumerate(starts):
+        values, begin = readings[:, :, draw], time.process_time()
+        values = values + 0.01 * float(np.abs(values).max()) * rng.standard_normal(values.shape)
+        solution = ff.solve(around_holes(values, at), "chain", cells={"x": count, "y": count})
+        found = solution.predict(t=[0.0], x=middle[2::5], y=middle[2::5]).isel(t=0)
+        off = (found["mean"].values - field[2::5, 2::5])[water]
+        std = found["std"].values[water]
+        z, spent = off / std, time.process_time() - begin
+        inside.append(np.abs(z) < 1.6449)
+        name = f"draw {draw}" if draw else "the truth of the tutorial"
+        estimate = solution.trace.get("numerical_error", np.nan)
+        missed = any(advice.kind == "contradiction" for advice in solution.advice or ())
+        error, share = np.sqrt(np.mean(off**2)), 100 * np.mean(inside[-1])
+        print(f"{name}: error {error:.4f}, std {np.mean(std):.4f}, {share:.0f} % inside, rms z "
+              f"{np.sqrt(np.mean(z**2)):.2f}, readings missed: {missed}, {solution.status} ({estimate:.1g}), "
+              f"{spent:.0f} s; so far {100 * np.mean(inside[1:] or [0]):.1f} %", flush=True)  # fmt: skip
+
+
 WORDS: dict[str, Callable[[], None]] = {
     "cells": cells, "placements": placements, "groundwater": groundwater, "plate": plate, "corners": corners,
-    "walls": walls, "drum": drum,
+    "walls": walls, "drum": drum, "start": start,
 }  # fmt: skip
 
 if __name__ == "__main__":
