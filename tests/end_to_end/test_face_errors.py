@@ -17,9 +17,10 @@ WALLS = [ff.Boundary("u = 0", at={"x": at}, sigma=0.05) for at in (0, 1)]
 
 
 def std(problem: ff.Problem, method: str, modes: dict[str, int], **where: object) -> NDArray[np.float64]:
-    solution = ff.solve(problem, method=method, modes=modes)
+    """Of the belief alone: polynomials over all time leave more than the tolerance to the numerical error."""
+    solution = ff.solve(problem, method=method, modes=modes, tolerance=0.1)
     assert solution.status == "converged"
-    return np.asarray(solution.predict(**where)["std"], float).squeeze()  # type: ignore[arg-type]
+    return np.asarray(solution.predict(numerical=False, **where)["std"], float).squeeze()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["chain", "joint"])
