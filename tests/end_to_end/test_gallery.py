@@ -217,9 +217,10 @@ def test_two_dimensions_with_few_modes() -> None:
 
 
 def test_a_reaction_whose_start_and_ends_disagree_gives_its_coefficients() -> None:
-    """The ends hold 1 and 0 from the first moment on, the start bends there: polynomials cannot follow the corner."""
-    with pytest.warns(ff.AdviceWarning, match="modes along x still carry"):
-        solution = ff.solve(ff.problems.get("reaction-inverse", seed=1), modes={"x": 16}, degree=8)
+    """The ends hold 1 and 0 from the first moment on, the start bends there: polynomials cannot follow the corner. What
+    they leave out is in the std, and small beside what the data leave open."""
+    solution = ff.solve(ff.problems.get("reaction-inverse", seed=1), modes={"x": 16}, degree=8)
+    assert solution.status == "converged" and solution.trace["numerical_error"] > 1e-5
     for coefficient, (truth, std) in {"D": (2.0, 0.013), "k": (0.1, 0.003)}.items():
         found = solution.parameters[coefficient]
         assert abs(found["mean"] - truth) < 4 * found["std"] and std / 2 < found["std"] < 2 * std

@@ -95,7 +95,8 @@ def test_walls_hold_beside_the_deflection_not_the_load() -> None:
 def test_hot_body_and_cold_walls_disagree_only_where_they_meet() -> None:
     known = [ff.Initial("u = 200", sigma=0.2), wall("u = 10", 0), wall("u = 10", 1)]
     x, t = np.linspace(0.3, 0.7, 9), np.array([0.0, 0.1])
-    found = ff.solve(ff.Problem("u_t = 0.1*u_xx", STRIP, {}, known)).predict(x=x, t=t).transpose("t", "x")
+    solution = ff.solve(ff.Problem("u_t = 0.1*u_xx", STRIP, {}, known))
+    found = solution.predict(x=x, t=t, numerical=False).transpose("t", "x")
     odd = np.arange(1, 400, 2)[:, None]
     later = 10 + 190 * np.sum(4 / np.pi / odd * np.sin(np.pi * odd * x) * np.exp(-0.01 * (np.pi * odd) ** 2), axis=0)
     error = np.abs(found["mean"].values - np.stack([np.full(9, 200.0), later]))
