@@ -116,7 +116,7 @@ class TreeModel(Model):
     priors: tuple[LatentPrior, ...]
     automatic: bool = False  # may the cells prove too few?
     errors_before: tuple[float, ...] = ()  # the numerical errors on wider cells: halving must help
-    looseness: float = 1.0  # of equations without a sigma of their own: times what was chosen
+    looseness: float = 1.0  # of equations, and a region's walls, without a sigma of their own: times what was chosen
     first_weights: Array | None = None  # weights where a search begins, instead of the prior mean
 
     @property
@@ -235,8 +235,10 @@ def with_cells(model: TreeModel, cells: Mapping[str, int], first_weights: Array 
 
 
 def with_looseness(model: TreeModel, looseness: float) -> TreeModel:
-    """The same with equations that hold so much worse than was chosen; those with a sigma of their own keep it."""
-    loose = {s.name for s in model.problem.statements if s.kind == "equation" and s.sigma is None}
+    """The same with equations, and walls of a region, that hold so much worse than was chosen; those with a sigma of
+    their own keep it."""
+    free = (s for s in model.problem.statements if s.sigma is None)
+    loose = {s.name for s in free if s.kind == "equation" or s.wall is not None}
     if not loose:
         return model
     share = looseness / model.looseness

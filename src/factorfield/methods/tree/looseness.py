@@ -1,9 +1,10 @@
-"""How well equations hold on cells that are too wide for what data tell.
+"""How well equations, and walls of a region, hold on cells that are too wide for what data tell.
 
-An equation without a sigma of its own holds as well as it can. On cells that cannot follow a field it can hold for a
-flat field only, and labels of a wave would be missed. What cells leave out of the equation is an error of it, whose
-size the evidence of the labels tells: the sigma at which they are most probable, in steps of ten. Wider cells, which
-the numerical error is compared with, have their own.
+An equation without a sigma of its own holds as well as it can, and so does a wall. On cells that cannot follow a field
+both can hold for a flat field only, and labels of a wave, or heads beside a corner, would be missed. What cells leave
+out is an error of them, whose size the evidence of the labels tells: the sigmas at which they are most probable, in
+steps of ten. Walls of a box, which cells end at, are met all the same. Wider cells, which the numerical error is
+compared with, have their own.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ MOST = 9  # powers of ten: looser is no equation
 
 
 def loosened(model: TreeModel, iterations: int, numbers: Mapping[str, float]) -> TreeModel:
-    """With its equations as loose as makes the measurements most probable (unknown numbers held): at about what wider
-    cells need, which are tried first. Equations that have sigmas of their own keep them."""
+    """As loose as makes the measurements most probable (unknown numbers held): at about what wider cells need, which
+    are tried first. What has a sigma of its own keeps it."""
     if with_looseness(model, 10.0).looseness == 1.0:
         return model
     wide = coarser(model)
@@ -42,7 +43,7 @@ def loosened(model: TreeModel, iterations: int, numbers: Mapping[str, float]) ->
 
 
 def _tried(model: TreeModel, power: int, iterations: int, numbers: Mapping[str, float]) -> tuple[TreeModel, float]:
-    """The model with equations 10^power times as loose, and the log evidence of its measurements."""
+    """The model with equations and walls 10^power times as loose, and the log evidence of its measurements."""
     loose = with_looseness(model, 10.0**power)
     found = given(loose, numbers, keep=True) if numbers else search(loose, iterations, None, keep=True)
     return loose, log_evidence(loose, followed(loose, found))
