@@ -22,7 +22,7 @@ import factorfield as ff
 from factorfield.paper import store as store_module
 from factorfield.paper.claims import answered
 from factorfield.paper.plan import LONG, TARGETS, Scope, checked_targets
-from factorfield.paper.run import Run, execute
+from factorfield.paper.run import Run, execute, execute_together
 from factorfield.paper.store import Store
 from factorfield.paper.tables import TABLES, Records
 from factorfield.show.table import Table
@@ -215,6 +215,20 @@ def test_rows_advanced_in_lockstep_resume_to_the_same_bits(store: Store) -> None
     store.record_path(runs[1]).unlink()  # as if killed between two writes
     assert perform(str(store.folder), specs, None) == ["skipped", "finished", "skipped"]
     assert result_arrays(store, runs) == before
+
+
+def test_reactions_solved_together_are_the_reactions_solved_alone() -> None:
+    model, options = {"modes": {"x": 2, "t": 2}, "labels": 64}, {"iterations": 400}
+    runs = [
+        Run("fisher-kpp", {"nu": 1.0, "rho": rho}, row, "sgd", model=model, options=options)
+        for rho in (1.0, 10.0)
+        for row in (0, 1)
+    ]
+    assert len({run.lockstep for run in runs}) == 1
+    together = [record["results"]["weight_mean"] for record in execute_together(runs)]
+    alone = [execute(run)["results"]["weight_mean"] for run in runs]
+    np.testing.assert_allclose(together, alone, rtol=1e-6, atol=1e-9)  # Adam from zero has no draws: rounding only
+    assert np.max(np.abs(np.subtract(together[0], together[2]))) > 1e-3  # the reaction is each run's own
 
 
 def test_an_existing_scheduler_with_separate_workers_runs_a_sweep(tmp_path: Path) -> None:

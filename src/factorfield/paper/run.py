@@ -173,9 +173,13 @@ class Run:
 
     @property
     def lockstep(self) -> str:
-        """Runs with equal names share their design and are solved as one batch: the rows of one speed."""
-        if self.kind == "scores" and self.equation == "advection" and self.method in ("sgd", "vi", "hmc"):
-            return json.dumps({**self.spec, "row": None}, sort_keys=True)
+        """Runs with equal names are solved together: rows of one speed, rows and reactions of one diffusion.
+
+        Their designs are equal (Fisher-KPP: for rows of as many modes), so that a step of all is a product of matrices.
+        """
+        if self.kind == "scores" and self.method in ("sgd", "vi", "hmc"):
+            design = {name: value for name, value in self.physics.items() if name != "rho"}
+            return json.dumps({**self.spec, "row": None, "physics": design}, sort_keys=True)
         return self.key
 
     def build_method(self) -> methods.Method:
@@ -196,7 +200,7 @@ def execute(run: Run, data: str | None = None) -> Record:
 
 
 def execute_together(runs: Sequence[Run], data: str | None = None) -> list[Record]:
-    """The records of runs that differ in their row only; fit times are shares of the batch's."""
+    """The records of runs that share their design (`Run.lockstep`); times are shares of the batch's."""
     first, count = runs[0], len(runs)
     begin, begin_processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():

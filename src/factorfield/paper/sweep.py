@@ -1,8 +1,8 @@
 """Many runs on dask.distributed: a local cluster, or a scheduler that exists already.
 
-Workers claim a run (or the rows of one speed, where a method advances them in lockstep), compute it, and write its
-record themselves; a driver only submits and counts. A driver may thus be
-killed and started again, several may share one folder, and a worker that dies costs its current run only.
+Workers claim a run (or several that a method advances in lockstep), compute it, and write its record themselves; a
+driver only submits and counts. A driver may thus be killed and started again, several may share one folder, and a
+worker that dies costs what it is at work on only.
 """
 
 from __future__ import annotations
