@@ -1,98 +1,66 @@
-"""Writes what docs/reproduction.md and benchmarks/results say about the paper, from the records of a sweep.
+"""Writes what docs/reproduction.md and benchmarks/results say about the paper.
 
-    python docs/make_reproduction.py RECORDS        the --out folder of `factorfield reproduce --data ...`
+    python docs/make_reproduction.py                from benchmarks/results/reproduction-runs.csv, a line per run
+    python docs/make_reproduction.py RECORDS        takes up new runs first: the --out folder of `factorfield reproduce`
 
-Marked parts of the page are replaced, the rest is left. Runs add up over sweeps: those of benchmarks/results/
-reproduction-runs.csv that have no record here are kept with the numbers they have there. An earlier sweep (816 runs)
-left tables but no runs; its numbers, in benchmarks/results/earlier-table1.csv, stand where there are fewer runs, with a
-dagger.
+Marked parts of the page are replaced, the rest is left. Runs add up over sweeps (`factorfield.paper.numbers`). The
+first sweep left tables but no runs; its numbers, in benchmarks/results/earlier-table1.csv and in the claims that stand
+on the page, are kept with a dagger where there are fewer runs.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import sys
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
-from factorfield.paper import figures
+from factorfield.paper import figures, numbers
 from factorfield.paper.claims import answered, as_table
+from factorfield.paper.numbers import Numbers
 from factorfield.paper.plan import METHODS, TARGETS, Scope
-from factorfield.paper.run import Record, Run
+from factorfield.paper.run import Run
 from factorfield.paper.store import Store
 from factorfield.paper.tables import EQUATIONS, PAPER, TABLES, Records, drawn_again, over_seeds
 from factorfield.show.table import Table, shown
 
 ROOT = Path(__file__).parent.parent
 PAGE, RESULTS, IMAGES = ROOT / "docs" / "reproduction.md", ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
+RUNS = RESULTS / "reproduction-runs.csv"
 NAMES = figures.EQUATION_NAMES
 EARLIER = "†"
 LONG_RUNS = "long: "  # how columns of the runs with more epochs begin
 TIMED = {"advection": "b = 0.4", "fisher-kpp": "nu = 1, rho = 1"}  # where Table 1 takes its seconds from
-PER_RUN = [
-    "equation", "cell", "row", "method", "seed", "model", "options", "initial", "kind", "status", "rmse", "coverage90",
-    "crps", "exact_rmse", "exact_coverage90", "exact_crps", "late_rmse", "epochs", "rhat", "ess", "fit", "processor",
-    "cold", "warm", "predict",
-]  # fmt: skip
-BY_NUMBERS = ("table1", "spread", "timing")  # tables that need nothing of a run but these
-SPEC = ["equation", "cell", "row", "method", "seed", "model", "options", "initial", "kind"]  # which run it is
-
-
-@dataclass(frozen=True)
-class Accumulated(Records):
-    """Records, and runs of earlier sweeps of which numbers are left."""
-
-    kept: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        new = Records(self.all).frame
-        known = set(new[SPEC].astype(str).itertuples(index=False, name=None))
-        is_old = [line not in known for line in self.kept[SPEC].astype(str).itertuples(index=False, name=None)]
-        old = self.kept[is_old].copy()
-        for name in ("model", "options"):
-            old[name] = [ast.literal_eval(text) for text in old[name]]
-        old["physics"] = [dict(_number(part) for part in cell.split(", ")) for cell in old["cell"]]
-        old["label"] = old["equation"] + ", " + old["cell"]
-        for score in ("rmse", "coverage90", "crps"):
-            old[f"stored_{score}"] = old[score].where(old["equation"] == "advection")
-            old[f"exact_{score}"] = old[f"exact_{score}"].where(old["equation"] == "advection", old[score])
-        frame = pd.concat([new.astype({"cell": str, "method": str}), old], ignore_index=True)[new.columns]
-        physics = dict(zip(frame["cell"], frame["physics"], strict=True))
-        cells = sorted(physics, key=lambda name: [value for _, value in sorted(physics[name].items())])
-        frame["cell"] = pd.Categorical(frame["cell"], cells, ordered=True)
-        frame["method"] = pd.Categorical(frame["method"], [*METHODS, "prior"], ordered=True)
-        return frame
-
-
-def _number(text: str) -> tuple[str, float]:
-    name, value = text.split(" = ")
-    return name, float(value)
 
 
 def main() -> None:
-    store, runs = Store.open(sys.argv[1]), everything()
-    kept = pd.read_csv(RESULTS / "reproduction-runs.csv").reindex(columns=PER_RUN)
-    records = Accumulated([record for run in runs if (record := store.read(run)) is not None], kept)
+    if len(sys.argv) > 1:
+        take_up(Store.open(sys.argv[1]))
+    records = Numbers(lines=numbers.read(RUNS))
     text = PAGE.read_text(encoding="utf-8")
-    parts = {
-        "table1": table1(records), "counts": counts(records), "spread": spread(records), "misses": misses(records),
-        "claims": claims(records, text), "beyond": beyond(records), "origin": origin(records, len(runs)),
-    }  # fmt: skip
-    for name, part in parts.items():
+    for name, part in parts(records, text).items():
         marked = rf"(<!-- {name}: docs/make_reproduction.py -->\n).*?(<!-- end -->)"
         text, found = re.subn(marked, lambda match, part=part: match[1] + part + "\n" + match[2], text, flags=re.S)
         assert found == 1, name
     PAGE.write_text(text, encoding="utf-8")
-    (RESULTS / "reproduction.md").write_text(all_tables(records, parts["origin"]), encoding="utf-8")
-    frame = records.frame[PER_RUN].sort_values(SPEC, key=lambda column: column.astype(str), kind="stable")
-    frame.to_csv(RESULTS / "reproduction-runs.csv", index=False, float_format="%.6g", lineterminator="\n")
+    (RESULTS / "reproduction.md").write_text(all_tables(records), encoding="utf-8")
     figures.story(records, IMAGES)
+
+
+def take_up(store: Store) -> None:
+    """Bring the runs of a store into the file of all runs."""
+    records = Records([record for run in everything() if (record := store.read(run)) is not None])
+    numbers.write(numbers.added(numbers.lines_of(records), numbers.read(RUNS)), RUNS)
+
+
+def parts(records: Records, page: str) -> dict[str, str]:
+    """The marked parts of the page."""
+    return {
+        "table1": table1(records), "counts": counts(records), "spread": spread(records), "misses": misses(records),
+        "claims": claims(records, page), "beyond": beyond(records), "origin": origin(records),
+    }  # fmt: skip
 
 
 def everything() -> list[Run]:
@@ -231,7 +199,7 @@ def claims(records: Records, page: str) -> str:
     before = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in block[1].splitlines()[2:]]
     standing = {cells[0]: cells for cells in before}
     lines = []
-    for claim in answered(Records(records.all)):
+    for claim in answered(records):
         old = standing.get(claim.text.replace("|", r"\|"))
         is_better = claim.answer != "not run" and (old is None or claim.runs >= int(old[3].rstrip(EARLIER)))
         own = [claim.text, claim.answer, claim.number, str(claim.runs)]
@@ -239,37 +207,29 @@ def claims(records: Records, page: str) -> str:
     return markdown(["claim", "answer", "number", "runs"], lines)
 
 
-def origin(records: Records, planned: int) -> str:
-    commits = ", ".join(sorted({record["provenance"]["commit"] for record in records.all}))
-    hours = sum(map(cost, records.all)) / 3600.0
+def origin(records: Records) -> str:
+    frame = records.frame
+    named = frame["commit"].dropna()
+    hours = frame[["processor", "cold", "warm"]].sum(axis=1).sum() / 3600.0
     return (
-        f"{len(records.frame)} of {planned} planned runs are done (all of them: "
-        f"`benchmarks/results/reproduction-runs.csv`), the last {len(records.all)} at commit {commits} in {hours:.1f} "
-        f"core-hours. {EARLIER} marks numbers of an earlier sweep of 816 runs, whose records were not kept (commits "
-        "62e2bf8, 43a2df3, a9a96fb, 590eb80)."
+        f"{len(frame)} of {len(everything())} planned runs are done, a line each of "
+        f"`benchmarks/results/reproduction-runs.csv`, in {hours:.1f} core-hours; {len(named)} of them at commits "
+        f"{', '.join(sorted(set(named)))}, the others before. {EARLIER} marks numbers of the first sweep (816 runs), "
+        "of which single runs were not kept (commits 62e2bf8, 43a2df3, a9a96fb, 590eb80)."
     )
 
 
-def cost(record: Record) -> float:
-    """Processor seconds of a run; of early records, and of timings, seconds by the clock."""
-    timings = record["timings"]
-    own = sum(record["results"].get(key, 0.0) for key in ("cold", "warm"))  # type: ignore[misc]
-    return float(timings.get("processor", timings.get("total", own)))
-
-
-def all_tables(records: Records, about: str) -> str:
+def all_tables(records: Records) -> str:
     def block(table: Table) -> str:
         return f"```text\n{table.text()}\n```\n"
 
-    head = "# The paper's experiments, from records\n\n    python docs/make_reproduction.py RECORDS\n\n" + about + "\n"
-    new = Records(records.all)  # earlier runs have left only numbers
-    made = [make(records if name in BY_NUMBERS else new) for name, make in TABLES.items()]
-    parts = [block(table) for tables in made for table in tables if len(table.frame)]
+    head = "# The paper's experiments, from records\n\n    python docs/make_reproduction.py RECORDS\n\n"
+    made = [block(table) for make in TABLES.values() for table in make(records) if len(table.frame)]
     gate = records.pick(method="hmc", seed=None)[["label", "row", "seed", "status", "rhat", "ess"]]
     if len(gate):
-        parts.append(block(Table("gate: HMC, run by run", gate.rename(columns={"label": "cell"}))))
-    here = [claim for claim in answered(new) if claim.answer != "not run"]
-    return "\n".join([head, *parts, block(as_table(here))])
+        made.append(block(Table("gate: HMC, run by run", gate.rename(columns={"label": "cell"}))))
+    here = [claim for claim in answered(records) if claim.answer != "not run"]
+    return "\n".join([head + origin(records) + "\n", *made, block(as_table(here))])
 
 
 if __name__ == "__main__":

@@ -71,23 +71,17 @@ def test_the_tutorials_page_has_the_code_of_every_example() -> None:
         assert made.block(script) in page, f"{script.name} changed: run python docs/make_tutorials.py"
 
 
-def test_the_reproduction_page_keeps_what_is_known_where_there_are_no_new_records() -> None:
-    import pandas as pd
-
-    from factorfield.paper.claims import CLAIMS
+def test_the_reproduction_page_follows_from_the_file_of_runs() -> None:
+    from factorfield.paper import numbers
     from factorfield.paper.tables import Records
 
     made = script_of_docs("make_reproduction")
-    nothing, page = Records([]), made.PAGE.read_text(encoding="utf-8")
-    lines = made.table1(nothing).splitlines()[2:]
-    assert len(lines) == 10 and all(made.EARLIER in line for line in lines)  # chain has no earlier numbers
-    answers = made.claims(nothing, page)
-    assert len(answers.splitlines()) == len(CLAIMS) + 2 and answers in page
-    kept = pd.read_csv(made.RESULTS / "reproduction-runs.csv").reindex(columns=made.PER_RUN)
-    told = made.Accumulated([], kept)
-    assert len(told.frame) == len(kept) and made.counts(told) in page
-    marks = re.findall(r"<!-- (\w+): docs/make_reproduction.py -->\n.*?<!-- end -->", made.PAGE.read_text(), re.DOTALL)
-    assert sorted(marks) == ["beyond", "claims", "counts", "misses", "origin", "spread", "table1"]
+    page = made.PAGE.read_text(encoding="utf-8")
+    records = numbers.Numbers(lines=numbers.read(made.RUNS))
+    marks = re.findall(r"<!-- (\w+): docs/make_reproduction.py -->\n(.*?)\n<!-- end -->", page, re.DOTALL)
+    assert dict(marks) == made.parts(records, page), "run python docs/make_reproduction.py"
+    answers = dict(marks)["claims"]
+    assert made.claims(Records([]), page) == answers  # no run: what stands on the page is kept
 
 
 def test_the_site_has_every_page() -> None:

@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 import factorfield as ff
+from factorfield.paper import numbers
 from factorfield.paper import store as store_module
 from factorfield.paper.claims import answered
 from factorfield.paper.plan import LONG, TARGETS, Scope, checked_targets
@@ -379,6 +380,32 @@ def test_tables_show_means_beside_the_papers_numbers_and_cut_nothing() -> None:
             assert len(table.frame), target
             assert "..." not in table.text() and table.csv().count("\n") == len(table.frame) + 1
     assert Table("t", pd.DataFrame({"a": [float("nan")]})).cells() == [["-"]]
+
+
+def test_numbers_of_runs_give_the_tables_and_answers_of_their_records(tmp_path: Path) -> None:
+    records, file = small_records(), tmp_path / "runs.csv"
+    numbers.write(numbers.lines_of(records), file)
+    kept = numbers.Numbers(lines=numbers.read(file))
+    # of these records none has a stored field: what is scored against it stays open
+    for target in set(TABLES) - {"table1"}:
+        for one, other in zip(TABLES[target](records), TABLES[target](kept), strict=True):
+            assert one.text() == other.text(), target
+    assert answered(kept) == answered(records)
+    assert {claim.answer for claim in answered(kept)} > {"not run"}
+
+
+def test_new_runs_take_the_place_of_old_ones_and_keep_what_they_were_compared_with(tmp_path: Path) -> None:
+    records = small_records()
+    old = numbers.lines_of(records)
+    is_vi = [record["spec"]["method"] == "vi" and record["spec"]["kind"] == "scores" for record in records.all]
+    again = [{**r, "status": "max-iterations"} for r, chosen in zip(records.all, is_vi, strict=True) if chosen]
+    together = numbers.added(numbers.lines_of(Records(again)), old)  # HMC's record is gone
+    assert len(together) == len(old) and len(again) == 1
+    new = together[(together["method"] == "vi") & (together["kind"] == "scores")].iloc[0]
+    before = old[is_vi].iloc[0]
+    assert (before["status"], new["status"]) == ("converged", "max-iterations")
+    assert new["hmc_std_ratio"] == before["hmc_std_ratio"] > 0.0
+    assert numbers.added(old.iloc[:0], old).equals(numbers.added(old, old.iloc[:0]))
 
 
 def seeded_records() -> Records:

@@ -114,6 +114,7 @@ def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data
 def _write(wanted: list[str], records: "Records", outcome: "Outcome", out: Path) -> None:
     import shlex
 
+    from factorfield.paper import numbers
     from factorfield.paper.claims import answered, as_table
     from factorfield.paper.figures import draw
     from factorfield.paper.page import page
@@ -125,6 +126,7 @@ def _write(wanted: list[str], records: "Records", outcome: "Outcome", out: Path)
             suffix = f"-{index + 1}" if len(made) > 1 else ""
             (out / f"{target}{suffix}.csv").write_text(table.csv())
             typer.echo(table.text() + "\n")
+    numbers.write(numbers.lines_of(records), out / "runs.csv")
     pictures = draw(wanted, records, out)
     claims = [claim for claim in answered(records) if claim.answer != "not run"]
     typer.echo(as_table(claims).text() + "\n")

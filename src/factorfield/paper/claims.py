@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from factorfield.paper.plan import NOISES, WIDTHS
-from factorfield.paper.tables import EQUATIONS, Records, ablation, mean, median, pairs, span, std_ratios
+from factorfield.paper.tables import EQUATIONS, Records, ablation, mean, median, pairs, span
 from factorfield.show.table import Table
 
 SAME_ORDER = 3.0  # a factor that leaves two numbers of the same order
@@ -28,10 +28,15 @@ class Claim:
 class Watched(Records):
     """Records that note which runs were picked."""
 
+    source: Records = field(default_factory=Records)
     picked: set[int] = field(default_factory=set)
 
-    def pick(self, **wanted: object) -> pd.DataFrame:
-        chosen = super().pick(**wanted)
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        return self.source.frame
+
+    def pick(self, having: Sequence[str] = (), **wanted: object) -> pd.DataFrame:
+        chosen = super().pick(having, **wanted)
         self.picked.update(chosen.index)
         return chosen
 
@@ -96,7 +101,7 @@ def continuation(records: Records) -> tuple[str, str]:
 
 def like_sgd(equation: str, lower: bool) -> Callable[[Records], tuple[str, str]]:
     def check(records: Records) -> tuple[str, str]:
-        both = pairs(records, equation, "mean-field", "sgd")
+        both = pairs(records, equation, "mean-field", "sgd", ["rms_residual"])
         if both.empty:
             return NOT_RUN
         mse = median(both["rmse"] ** 2 / both["rmse_other"] ** 2)
@@ -110,7 +115,7 @@ def like_sgd(equation: str, lower: bool) -> Callable[[Records], tuple[str, str]]
 
 
 def std_grows(records: Records) -> tuple[str, str]:
-    runs = records.pick(equation="advection", method="mean-field")
+    runs = records.pick(["std_at_start"], equation="advection", method="mean-field")
     rates = by_cell(runs["std_at_end"] / runs["std_at_start"], runs, mean())
     if rates.empty:
         return NOT_RUN
@@ -119,28 +124,25 @@ def std_grows(records: Records) -> tuple[str, str]:
 
 
 def std_where_active(records: Records) -> tuple[str, str]:
-    ranks = []
-    for coarse in records.pick(equation="fisher-kpp", method="mean-field")["coarse"]:
-        activity = np.abs(np.gradient(np.array(coarse["exact"]), np.array(coarse["t"]), axis=0))
-        ranks.append(float(stats.spearmanr(activity.ravel(), np.ravel(coarse["std"])).statistic))
-    if not ranks:
+    ranks = records.pick(["activity_rank"], equation="fisher-kpp", method="mean-field")["activity_rank"]
+    if ranks.empty:
         return NOT_RUN
-    share = float(np.mean(np.array(ranks) > 0.0))
-    text = f"rank correlation of std and |u_t|: median {np.median(ranks):.2f}, positive in {100 * share:.0f} % of runs"
+    share = float(np.mean(ranks > 0.0))
+    text = f"rank correlation of std and |u_t|: median {median(ranks):.2f}, positive in {100 * share:.0f} % of runs"
     return verdict(share > 0.8, share > 0.5), text
 
 
 def ratio_by_speed(records: Records) -> tuple[str, str]:
-    both = pairs(records, "advection", "mean-field", "hmc")
-    if both.empty:
+    runs = records.pick(["hmc_std_ratio"], equation="advection", method="mean-field")
+    if runs.empty:
         return NOT_RUN
-    ratios = pd.Series(std_ratios(both)).groupby(both["cell"], observed=True)
+    ratios = runs.groupby("cell", observed=True)["hmc_std_ratio"]
     parts = [f"{name}: {median(values):.2f} ({span(values)})" for name, values in ratios]
     return verdict(*(ratios.max() / ratios.min() < 1.5)), ", ".join(parts)
 
 
 def ratio_fisher(records: Records) -> tuple[str, str]:
-    ratios = pd.Series(std_ratios(pairs(records, "fisher-kpp", "mean-field", "hmc")), dtype=float)
+    ratios = records.pick(["hmc_std_ratio"], equation="fisher-kpp", method="mean-field")["hmc_std_ratio"]
     if ratios.empty:
         return NOT_RUN
     inside = float(np.mean(ratios.between(0.53, 0.96)))
@@ -159,10 +161,10 @@ def gate(records: Records) -> tuple[str, str]:
 
 
 def vi_advection(records: Records) -> tuple[str, str]:
-    both = pairs(records, "advection", "vi", "hmc")
-    if both.empty:
+    runs = records.pick(["hmc_std_ratio"], equation="advection", method="vi")
+    if runs.empty:
         return NOT_RUN
-    ratios = by_cell(pd.Series(std_ratios(both)), both, median)
+    ratios = by_cell(runs["hmc_std_ratio"], runs, median)
     speeds = np.array([float(name.rpartition("=")[2]) for name in ratios.index])
     low, high = ratios[speeds <= 0.4] < 1.0, ratios[speeds >= 2.0] > 1.0
     answer = verdict(*low, *high) if len(high) else ("partly" if low.all() else "no")
@@ -170,18 +172,17 @@ def vi_advection(records: Records) -> tuple[str, str]:
 
 
 def vi_fisher(records: Records) -> tuple[str, str]:
-    statuses = records.pick(equation="fisher-kpp", method="vi")["status"]
-    ratios = std_ratios(pairs(records, "fisher-kpp", "vi", "hmc"))
-    if statuses.empty or not ratios:
+    runs = records.pick(["hmc_std_ratio"], equation="fisher-kpp", method="vi")
+    if runs.empty:
         return NOT_RUN
-    unfinished = (statuses != "converged").sum()
-    text = f"{unfinished} of {len(statuses)} stop at the budget; std ratio to HMC {min(ratios):.2f}..{max(ratios):.0f}"
-    return verdict(unfinished > len(statuses) / 2, max(ratios) > 10.0), text
+    unfinished, ratios = (runs["status"] != "converged").sum(), runs["hmc_std_ratio"]
+    text = f"{unfinished} of {len(runs)} stop at the budget; std ratio to HMC {ratios.min():.2f}..{ratios.max():.0f}"
+    return verdict(unfinished > len(runs) / 2, ratios.max() > 10.0), text
 
 
 def sgd_collapse(records: Records) -> tuple[str, str]:
-    runs = records.pick(equation="fisher-kpp", method="sgd")
-    lost = [gone for gone, physics in zip(runs["collapsed"], runs["physics"], strict=True)
+    runs = records.pick(["collapsed"], equation="fisher-kpp", method="sgd")
+    lost = [bool(gone) for gone, physics in zip(runs["collapsed"], runs["physics"], strict=True)
             if physics["rho"] == 10.0 and physics["nu"] >= 1.0]  # fmt: skip
     if not lost:
         return NOT_RUN
@@ -189,7 +190,7 @@ def sgd_collapse(records: Records) -> tuple[str, str]:
 
 
 def data_only(records: Records) -> tuple[str, str]:
-    runs = records.pick(method="mean-field", options={"schedule": "data"})
+    runs = records.pick(["error_at_end"], method="mean-field", options={"schedule": "data"})
     if runs.empty:
         return NOT_RUN
     middle = median(runs["error_at_end"] / runs["error_at_start"])
@@ -201,7 +202,7 @@ def noise_sweep(records: Records) -> tuple[str, str]:
     errors = runs.groupby("value")["exact_rmse"].agg(mean())
     if len(errors) < 3:
         return NOT_RUN
-    gone = runs[runs["collapsed"].astype(bool) | (runs["status"] == "diverged")]
+    gone = runs[(runs["collapsed"] > 0.0) | (runs["status"] == "diverged")]
     lost = sorted({f"{run.cell}, eps_C = {run.value:g}" for run in gone.itertuples()})
     small = errors[(errors.index >= 0.01) & (errors.index <= 0.1)]
     text = ", ".join(f"{noise:g}: {error:.2e}" for noise, error in errors.items())
@@ -266,7 +267,7 @@ CLAIMS: Sequence[tuple[str, Callable[[Records], tuple[str, str]]]] = (
 
 def answered(records: Records) -> list[Claim]:
     claims = []
-    watched = Watched(records.all)
+    watched = Watched(source=records)
     for text, check in CLAIMS:
         watched.picked.clear()
         answer, number = check(watched)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from factorfield.paper.plan import METHODS, NOISES, WIDTHS
 from factorfield.paper.run import LEVELS
-from factorfield.paper.tables import EQUATIONS, PAPER, Records, ablation, pairs, std_ratios
+from factorfield.paper.tables import EQUATIONS, PAPER, Records, ablation, pairs
 from factorfield.show.style import BLACK, BLUE, ORANGE, Drawing
 
 COLOURS = {"mean-field": BLUE, "joint": "#009E73", "chain": "#D55E00", "hmc": BLACK, "vi": ORANGE, "sgd": "#CC79A7"}
@@ -140,7 +140,7 @@ def posteriors(records: Records, folder: Path) -> list[Path]:
                     panels[0].plot(run.weight_mean_other, run.weight_mean, **style, label=label)
                     panels[1].plot(run.weight_std_other, run.weight_std, **style)
                 where = both["cell"].cat.remove_unused_categories().cat
-                panels[2].plot(where.codes, std_ratios(both), **{**style, "ms": 4, "alpha": 0.8})
+                panels[2].plot(where.codes, both["hmc_std_ratio"], **{**style, "ms": 4, "alpha": 0.8})
                 panels[2].set_xticks(range(len(where.categories)), where.categories, rotation=60, fontsize=6)
             for panel, label in ((panels[0], "mean"), (panels[1], "std")):
                 ends = panel.get_xlim()
@@ -222,7 +222,7 @@ def curves(swept: pd.DataFrame, folder: Path, target: str, logarithmic: bool) ->
                 means = mine.groupby("value")[["exact_relative_l2", "exact_coverage90"]].mean()
                 for panel, quantity in zip(panels, means, strict=True):
                     panel.plot(means.index, means[quantity], marker="o", ms=3, lw=1.0, label=name)
-                lost = sorted(set(mine.loc[mine["collapsed"].astype(bool), "value"]))
+                lost = sorted(set(mine.loc[mine["collapsed"] > 0.0, "value"]))
                 panels[0].plot(lost, [1.0] * len(lost), "x", color=ORANGE, ms=7)
             panels[0].set(yscale="log", ylabel="relative L2 error (x: collapsed)")
             panels[1].set(ylabel="90 % interval covers")

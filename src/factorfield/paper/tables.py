@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from factorfield.paper.plan import LONG, METHODS, NOISES, SCHEDULES, WIDTHS
 from factorfield.paper.run import Coarse, Record
@@ -31,10 +31,11 @@ FOUND_BY = (
 )  # fmt: skip
 NUMBERS = (
     *SCORES, *(f"{reference}_{score}" for reference in REFERENCES for score in SCORES), "rms_residual",
-    "std_at_start", "std_at_end", "error_at_start", "error_at_end", "fit", "cold", "warm", "predict", "rhat", "ess",
-    "epochs", "processor",
+    "std_at_start", "std_at_end", "error_at_start", "error_at_end", "collapsed", "activity_rank", "hmc_std_ratio",
+    "hmc_means_near", "hmc_stds_near", "fit", "cold", "warm", "predict", "rhat", "ess", "epochs", "processor",
 )  # fmt: skip
-LISTS = ("coarse", "weight_mean", "weight_std", "reliability", "pit", "std_over_time", "collapsed")
+LISTS = ("coarse", "weight_mean", "weight_std", "reliability", "pit", "std_over_time")
+GAUSSIAN = ("mean-field", "joint", "vi")  # methods whose weights and std are compared with HMC's
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,13 @@ class Records:
         """One row per run. Cells and methods are ordered categories: groups come in the order of the paper."""
         columns = (*FOUND_BY, *NUMBERS, *LISTS)
         frame = pd.DataFrame([_row(record) for record in self.all], columns=columns)
-        frame = frame.astype({name: float for name in NUMBERS})
-        physics = {name: sorted(values.items()) for name, values in zip(frame["cell"], frame["physics"], strict=True)}
-        cells = sorted(physics, key=lambda name: [value for _, value in physics[name]])
-        frame["cell"] = pd.Categorical(frame["cell"], cells, ordered=True)
-        frame["method"] = pd.Categorical(frame["method"], [*METHODS, "prior"], ordered=True)
-        return frame
+        return ordered(beside_hmc(frame.astype({name: float for name in NUMBERS})))
 
-    def pick(self, **wanted: object) -> pd.DataFrame:
-        """Runs whose spec has these entries (seed=None: any), and the defaults elsewhere: seed 0, no options."""
+    def pick(self, having: Sequence[str] = (), **wanted: object) -> pd.DataFrame:
+        """Runs whose spec has these entries (seed=None: any), and the defaults elsewhere: seed 0, no options.
+
+        having  numbers that a run must have to be counted
+        """
         wanted = {"model": {}, "kind": "scores", "initial": "pdebench", "seed": 0, **wanted}
         if wanted["seed"] is None:
             del wanted["seed"]
@@ -65,7 +64,7 @@ class Records:
             keep &= np.array([entry == value for entry in self.frame[key]], dtype=bool)
         if "options" not in wanted:
             keep &= np.array([set(options) <= {"iterations"} for options in self.frame["options"]], dtype=bool)
-        return self.frame[keep]
+        return self.frame[keep].dropna(subset=list(having))
 
     def compared(self, equation: str) -> pd.DataFrame:
         """Runs of the methods that the paper compares."""
@@ -75,6 +74,40 @@ class Records:
     def methods(self, equation: str) -> list[str]:
         chosen = set(self.compared(equation)["method"])
         return [method for method in METHODS if method in chosen]
+
+
+def ordered(frame: pd.DataFrame) -> pd.DataFrame:
+    """Cells and methods as categories in the paper's order; the frame in one piece, as pandas wants it for joins."""
+    physics = {name: sorted(values.items()) for name, values in zip(frame["cell"], frame["physics"], strict=True)}
+    cells = sorted(physics, key=lambda name: [value for _, value in physics[name]])
+    frame["cell"] = pd.Categorical(frame["cell"], cells, ordered=True)
+    frame["method"] = pd.Categorical(frame["method"], [*METHODS, "prior"], ordered=True)
+    return frame.copy()
+
+
+def beside_hmc(frame: pd.DataFrame) -> pd.DataFrame:
+    """Where HMC has sampled the same model: the median ratio of predictive stds on the coarse grid, and the shares of
+    weights whose mean and std are within 10 % of HMC's.
+    """
+
+    def near(one: Sequence[float], other: Sequence[float]) -> float:
+        reference = np.array(other)
+        return float(np.mean(np.abs(np.array(one) - reference) < 0.1 * np.abs(reference)))
+
+    scored = frame[frame["kind"] == "scores"]
+    names = [f"{run.label}, {run.row}, {run.seed}, {run.initial}, {run.model}" for run in scored.itertuples()]
+    methods = scored["method"].to_numpy()
+    hmc = {name: index for name, index, method in zip(names, scored.index, methods, strict=True) if method == "hmc"}
+    for name, index, method in zip(names, scored.index, methods, strict=True):
+        if method not in GAUSSIAN or name not in hmc:
+            continue
+        ours, theirs = frame.loc[index], frame.loc[hmc[name]]
+        ratios = np.array(ours["coarse"]["std"]) / np.array(theirs["coarse"]["std"])
+        frame.loc[index, ["hmc_std_ratio", "hmc_means_near", "hmc_stds_near"]] = (
+            float(np.median(ratios)), near(ours["weight_mean"], theirs["weight_mean"]),
+            near(ours["weight_std"], theirs["weight_std"]),
+        )  # fmt: skip
+    return frame
 
 
 def _row(record: Record) -> dict[str, object]:
@@ -95,6 +128,7 @@ def _row(record: Record) -> dict[str, object]:
         row["std_at_start"], *_, row["std_at_end"] = results["std_over_time"]
         row["error_at_start"], *_, row["error_at_end"] = errors_over_time(results["coarse"])
         row["collapsed"] = collapsed(results["coarse"])
+        row["activity_rank"] = activity_rank(results["coarse"])
     return row
 
 
@@ -111,16 +145,17 @@ def collapsed(coarse: Coarse) -> bool:
     return bool(np.mean(size | shape) >= 0.25)
 
 
-def pairs(records: Records, equation: str, first: str, second: str) -> pd.DataFrame:
+def activity_rank(coarse: Coarse) -> float:
+    """The rank correlation of the std with |u_t|, over the coarse grid."""
+    activity = np.abs(np.gradient(np.array(coarse["exact"]), np.array(coarse["t"]), axis=0))
+    std = np.ravel(coarse["std"])
+    return float(stats.spearmanr(activity.ravel(), std).statistic) if np.ptp(std) > 0.0 else math.nan
+
+
+def pairs(records: Records, equation: str, first: str, second: str, having: Sequence[str] = ()) -> pd.DataFrame:
     """Runs of two methods on the same problem; columns of the second one end in `_other`."""
-    ours, theirs = (records.pick(equation=equation, method=method) for method in (first, second))
+    ours, theirs = (records.pick(having, equation=equation, method=method) for method in (first, second))
     return ours.merge(theirs, on=["equation", "cell", "label", "row"], suffixes=("", "_other"))
-
-
-def std_ratios(both: pd.DataFrame) -> list[float]:
-    """Per pair of runs, the median ratio of predictive standard deviations on the coarse grid."""
-    coarse = zip(both["coarse"], both["coarse_other"], strict=True)
-    return [float(np.median(np.array(one["std"]) / np.array(other["std"]))) for one, other in coarse]
 
 
 def ablation(records: Records, key: str, values: Sequence[float], default: float) -> pd.DataFrame:
@@ -199,31 +234,17 @@ def by_cell(records: Records, equation: str) -> Table:
 
 
 def posteriors(records: Records) -> list[Table]:
-    def near(one: Sequence[float], other: Sequence[float]) -> float:
-        reference = np.array(other)
-        return float(np.mean(np.abs(np.array(one) - reference) < 0.1 * np.abs(reference)))
-
-    empty = pd.DataFrame(columns=["label", "cell", "row", "pair", "order", "ratio", "mean", "std"])
-    parts: list[pd.DataFrame] = []
-    for equation in EQUATIONS:
-        names = [m for m in records.methods(equation) if m not in ("sgd", "chain")]  # of the paper's weights
-        for first, second in combinations(names, 2):
-            both = pairs(records, equation, first, second)
-            parts.append(both[["label", "cell", "row"]].assign(
-                pair=f"{first} : {second}", order=len(parts), ratio=std_ratios(both),
-                mean=[near(*w) for w in zip(both["weight_mean"], both["weight_mean_other"], strict=True)],
-                std=[near(*w) for w in zip(both["weight_std"], both["weight_std_other"], strict=True)],
-            ))  # fmt: skip
+    runs = pd.concat([records.pick(["hmc_std_ratio"], equation=equation) for equation in EQUATIONS])
     columns: dict[str, Column] = {
-        "means within 10 %": ("mean", mean(100)), "stds within 10 %": ("std", mean(100)),
-        "predictive std ratio": ("ratio", median), "range over runs": ("ratio", span),
+        "means within 10 %": ("hmc_means_near", mean(100)), "stds within 10 %": ("hmc_stds_near", mean(100)),
+        "predictive std ratio": ("hmc_std_ratio", median), "range over runs": ("hmc_std_ratio", span),
     }  # fmt: skip
-    lines = summary(pd.concat(parts) if parts else empty, ["order", "cell", "label", "pair"], columns)
-    return [Table("posteriors: weights and predictive std, method against method", lines.drop(columns="order"))]
+    lines = summary(runs, ["equation", "method", "cell", "label"], columns)
+    return [Table("posteriors: weights and predictive std against HMC's", lines[["cell", "method", "runs", *columns]])]
 
 
 def pinn(records: Records) -> list[Table]:
-    both = pd.concat([pairs(records, equation, "mean-field", "sgd") for equation in EQUATIONS])
+    both = pd.concat([pairs(records, equation, "mean-field", "sgd", ["rms_residual"]) for equation in EQUATIONS])
     columns: dict[str, Column] = {
         "MSE ours": ("rmse", lambda rmse: mean()(rmse**2)), "MSE SGD": ("rmse_other", lambda rmse: mean()(rmse**2)),
         "RMS residual ours": ("rms_residual", mean()), "RMS residual SGD": ("rms_residual_other", mean()),
@@ -323,7 +344,7 @@ def width(records: Records) -> list[Table]:
 
 def residual_noise(records: Records) -> list[Table]:
     runs = ablation(records, "residual_noise", NOISES, 0.05).rename(columns={"value": "eps_C"})
-    runs["lost"] = runs["collapsed"].astype(bool) | (runs["status"] == "diverged")
+    runs["lost"] = (runs["collapsed"] > 0.0) | (runs["status"] == "diverged")
     columns = {"RMSE x1e-2": ("rmse", mean(100)), "90 % covers": COVERAGE["90 % covers"], **CRPS}
     lines = summary(runs.drop(columns="label").rename(columns={"cell": "label"}), ["label", "eps_C"],
                     {**columns, "collapsed": ("lost", count)})  # fmt: skip
