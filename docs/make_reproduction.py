@@ -20,10 +20,10 @@ import pandas as pd
 from factorfield.paper import figures, numbers
 from factorfield.paper.claims import answered, as_table
 from factorfield.paper.numbers import Numbers
-from factorfield.paper.plan import METHODS, TARGETS, Scope
+from factorfield.paper.plan import FULL, METHODS, TARGETS, Scope
 from factorfield.paper.run import Run
 from factorfield.paper.store import Store
-from factorfield.paper.tables import EQUATIONS, PAPER, TABLES, Records, drawn_again, over_seeds
+from factorfield.paper.tables import EQUATIONS, PAPER, TABLES, Records, beside_paper, drawn_again, over_seeds
 from factorfield.show.table import Table, shown
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +32,8 @@ RUNS = RESULTS / "reproduction-runs.csv"
 NAMES = figures.EQUATION_NAMES
 EARLIER = "†"
 LONG_RUNS = "long: "  # how columns of the runs with more epochs begin
+# columns of `beside_paper` and of earlier-table1.csv
+SHOWN = {"RMSE x1e-2": "rmse", "coverage 90 %": "coverage", "CRPS x1e-3": "crps", "converged": "converged"}
 TIMED = {"advection": "b = 0.4", "fisher-kpp": "nu = 1, rho = 1"}  # where Table 1 takes its seconds from
 
 
@@ -75,28 +77,30 @@ def markdown(header: list[str], lines: list[list[str]]) -> str:
 
 
 def table1(records: Records) -> str:
-    earlier = pd.read_csv(RESULTS / "earlier-table1.csv").set_index(["equation", "method"])
+    """The paper's cells; Fisher-KPP also with the full residual, of which the first sweep has numbers too."""
     lines = []
     for equation in EQUATIONS:
-        tables = [t.frame for t in TABLES["table1"](records) if t.title == reference(equation)]
-        now = pd.concat([pd.DataFrame(columns=["method", "runs"]), *tables]).set_index("method")
-        for method in METHODS:
-            old, new = int(earlier["runs"].get((equation, method), 0)), int(now["runs"].get(method, 0))
-            if new and new >= old:
-                line, runs = now.loc[method, ["RMSE x1e-2", "coverage 90 %", "CRPS x1e-3", "converged"]], f"{new}"
-            elif old:
-                line, runs = (
-                    earlier.loc[(equation, method), ["rmse", "coverage", "crps", "converged"]],
-                    f"{old}{EARLIER}",
-                )
-            else:
-                continue
-            *values, converged = line
-            paper = PAPER.get((equation, method), (math.nan,) * 3)
-            cells = [beside(float(ours), theirs) for ours, theirs in zip(values, paper, strict=True)]
-            cells[1] = "-" if method == "sgd" else cells[1]
-            lines.append([NAMES[equation], method, runs, *cells, converged, seconds(records, equation, method)])
+        reference = "stored" if equation == "advection" else "exact"
+        now = beside_paper(records.compared(equation), equation, reference).set_index("method")
+        for method, line in now.iterrows():
+            told = scores(line[[*SHOWN]], PAPER.get((equation, method)))
+            lines.append([NAMES[equation], method, str(line["runs"]), *told, seconds(records, equation, method)])
+    now = beside_paper(records.pick(equation="fisher-kpp", model=FULL), "fisher-kpp", "exact").set_index("method")
+    earlier = pd.read_csv(RESULTS / "earlier-table1.csv").set_index("method")
+    for method in METHODS:
+        old, new = int(earlier["runs"].get(method, 0)), int(now["runs"].get(method, 0))
+        if new or old:
+            line = now.loc[method, [*SHOWN]] if new >= old else earlier.loc[method, [*SHOWN.values()]]
+            runs = str(new) if new >= old else f"{old}{EARLIER}"
+            lines.append([f"{NAMES['fisher-kpp']}, full residual", method, runs, *scores(line, None), "-"])
     return markdown(["", "method", "runs", "RMSE", "coverage", "CRPS", "converged", "seconds"], lines)
+
+
+def scores(line: pd.Series, paper: tuple[float, float, float] | None) -> list[str]:
+    """RMSE, coverage and CRPS beside the paper's, and how many runs converged."""
+    *values, converged = line
+    known = paper or (math.nan,) * 3
+    return [*(beside(float(ours), theirs) for ours, theirs in zip(values, known, strict=True)), str(converged)]
 
 
 def beside(ours: float, papers: float) -> str:
@@ -106,10 +110,6 @@ def beside(ours: float, papers: float) -> str:
 def digits(value: float) -> str:
     """Three significant digits, zeros included."""
     return "-" if math.isnan(value) else f"{value:#.3g}".rstrip(".") if value else "0"
-
-
-def reference(equation: str) -> str:
-    return f"{equation}, against the {'stored field' if equation == 'advection' else 'exact solution'}"
 
 
 def seconds(records: Records, equation: str, method: str) -> str:

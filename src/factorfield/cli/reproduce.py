@@ -21,8 +21,8 @@ def reproduce(  # noqa: PLR0913
         list[str] | None,
         typer.Argument(
             metavar="TARGETS",
-            help="table1, solutions, gaussian-bump, posteriors, pinn, calibration, spread, schedule, width, "
-            "residual-noise, timing, or all (default).",
+            help="table1, solutions, full-residual, gaussian-bump, posteriors, pinn, calibration, spread, schedule, "
+            "width, residual-noise, timing, or all (default).",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of records, tables and pictures; a second call resumes.")] = Path(
