@@ -379,6 +379,6 @@ def timing(records: Records) -> list[Table]:
 
 TABLES: dict[str, Callable[[Records], list[Table]]] = {
     "table1": table1, "full-residual": full_residual, "posteriors": posteriors, "pinn": pinn,
-    "calibration": calibration, "spread": spread, "schedule": schedule, "width": width, "residual-noise": residual_noise,
-    "timing": timing,
+    "calibration": calibration, "spread": spread, "schedule": schedule, "width": width,
+    "residual-noise": residual_noise, "timing": timing,
 }  # fmt: skip
