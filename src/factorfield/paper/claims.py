@@ -85,7 +85,8 @@ def as_fast_as_vi(records: Records) -> tuple[str, str]:
     ratios = pd.concat([timing_ratios(records, equation, "vi", "predict") for equation in EQUATIONS])
     if ratios.empty:
         return NOT_RUN
-    return verdict(*ratios.between(0.5, 2.0, inclusive="neither")), f"VI : ours {span(ratios)}"
+    middle = median(ratios)  # single ones are of milliseconds, which depend on how memory lies
+    return verdict(0.5 < middle < 2.0), f"VI : ours {span(ratios)}, median {middle:.2f}"
 
 
 def continuation(records: Records) -> tuple[str, str]:

@@ -18,7 +18,7 @@ SAMPLING = ("hmc", "vi")  # what costs most: fewer rows where a run takes long, 
 SAMPLED_ROWS = {7.0: 2}  # advection rows of HMC and VI by speed; ten elsewhere
 SAMPLED_FISHER_ROWS = 2
 ABLATION_ROWS = 3
-TIMED_SPEEDS = (0.1, 0.4, 1.0)  # of HMC and VI; --speeds asks for more
+TIMED_SPEEDS = (0.1, 0.4, 1.0, 2.0)  # of HMC and VI; --speeds asks for more
 SEEDS, SAMPLED_SEEDS, SAMPLED_SEED_ROWS = 5, 3, 2  # of `spread`: mean-field and joint; HMC, on so many rows at b <= 1
 FULL: ModelOptions = {"curvature": True}
 LONG = 3000  # epochs, where `spread` asks how many would have been enough
