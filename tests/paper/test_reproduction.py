@@ -418,7 +418,7 @@ def seeded_records() -> Records:
     made = []
     for method, row, seed, options in [
         *[(m, row, seed, {}) for m in ("mean-field", "joint") for row in (0, 1) for seed in (0, 1, 2)],
-        ("mean-field", 2, 0, {}), ("joint", 2, 0, {}), ("mean-field", 2, 0, {"epochs": LONG}),
+        ("mean-field", 2, 0, {}), ("joint", 2, 0, {}), ("mean-field", 2, 0, LONG),
     ]:  # fmt: skip
         run = Run("advection", {"b": 0.1}, row, method, seed=seed, options=options)
         value = 0.01 * (1 + row + seed) if method == "mean-field" and not options else 0.01

@@ -60,6 +60,7 @@ class MethodOptions(TypedDict, total=False):
     schedule: str
     continuation: str
     epochs: int
+    tolerance: float
 
 
 class Spec(TypedDict):
