@@ -60,7 +60,7 @@ def listed(values: pd.Series, form: str) -> str:
 def timing_ratios(records: Records, equation: str, method: str, key: str) -> pd.Series:
     """method : message passing, per cell."""
     runs = {m: records.pick(equation=equation, kind="timing", method=m) for m in ("mean-field", method)}
-    ours, theirs = (runs[m].set_index("cell")[key] for m in ("mean-field", method))
+    ours, theirs = (runs[m].sort_values("cell").set_index("cell")[key] for m in ("mean-field", method))
     return (theirs / ours.reindex(theirs.index)).dropna()
 
 
