@@ -144,13 +144,15 @@ def spread(records: Records) -> str:
     for equation in EQUATIONS:
         runs = drawn_again(records.pick(equation=equation, seed=None))
         for line in over_seeds(runs.assign(cell="all"), ["method", "cell"]).to_dict("records"):
-            where = runs.loc[runs["method"] == line["method"], "cell"]
+            mine = runs[runs["method"] == line["method"]]
+            where, rows = mine["cell"], mine["row"].nunique()
             cells = ", ".join(map(str, where.cat.remove_unused_categories().cat.categories))
             numbers = [
                 f"{shown(float(line[name]))} ± {float(line[f'sd of {name.split()[0]}']):.2g}"
                 for name in ("RMSE x1e-2", "coverage 90 %", "CRPS x1e-3")
             ]
             place = f"{NAMES[equation]}, {cells if equation == 'advection' else f'{where.nunique()} settings'}"
+            place += f", {rows} rows" if rows < 5 else ""
             lines.append([place, line["method"], str(line["seeds"]), str(line["runs"]), *numbers])
     return markdown(["", "method", "seeds", "runs", "RMSE", "coverage", "CRPS"], lines)
 

@@ -398,6 +398,19 @@ def test_numbers_of_runs_give_the_tables_and_answers_of_their_records(tmp_path: 
     assert {claim.answer for claim in answered(kept)} > {"not run"}
 
 
+def test_weights_are_compared_with_those_of_hmc_on_the_same_model() -> None:
+    records = list(small_records().all)
+    ours = next(r for r in records if r["spec"]["equation"] == "fisher-kpp" and r["spec"]["method"] == "mean-field")
+    ours["results"] = {**ours["results"], "weight_mean": [1.02, 2.04], "weight_std": [0.05, 0.1]}  # HMC: 1, 2; 0.1, 0.2
+    frame = Records(records).frame
+    line = frame[(frame["method"] == "mean-field") & (frame["equation"] == "fisher-kpp")].iloc[0]
+    assert line["hmc_mean_distance"] == pytest.approx(0.2) and line["hmc_std_factor"] == pytest.approx(2.0)
+    answers = {claim.text: claim for claim in answered(Records(records))}
+    assert answers["weight means close to HMC's"].answer == "yes"
+    assert answers["weight stds substantially closer to HMC's than VI's"].answer == "no"  # VI's are HMC's here
+    assert frame.loc[frame["method"] == "hmc", "hmc_std_ratio"].isna().all()
+
+
 def test_new_runs_take_the_place_of_old_ones_and_keep_what_they_were_compared_with(tmp_path: Path) -> None:
     records = small_records()
     old = numbers.lines_of(records)
@@ -458,7 +471,7 @@ def test_a_runs_seed_draws_points_and_order_and_leaves_chain_alone() -> None:
 
 def test_every_claim_is_answered_from_numbers_or_said_not_to_be_run() -> None:
     answers = {claim.text: claim for claim in answered(small_records())}
-    assert len(answers) == 22
+    assert len(answers) == 24
     assert answers["SGD collapses to u = 0 on most runs at rho = 10, nu >= 1"].answer == "yes"
     assert "1 of 1" in answers["all HMC references pass the gate"].number
     assert answers["all HMC references pass the gate"].runs == 1

@@ -14,7 +14,7 @@ from factorfield.paper.run import LEVELS
 from factorfield.paper.tables import EQUATIONS, PAPER, Records, ablation, pairs
 from factorfield.show.style import BLACK, BLUE, ORANGE, Drawing
 
-COLOURS = {"mean-field": BLUE, "joint": "#009E73", "chain": "#D55E00", "hmc": BLACK, "vi": ORANGE, "sgd": "#CC79A7"}
+COLOURS = {"mean-field": BLUE, "joint": "#009E73", "chain": "#D55E00", "hmc": BLACK, "vi": "#56B4E9", "sgd": "#CC79A7"}
 EQUATION_NAMES = {"advection": "advection", "fisher-kpp": "Fisher-KPP"}
 STYLE = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 MARKERS = {"mean-field": "o", "joint": "s", "chain": "P", "hmc": "^", "vi": "v", "sgd": "D"}

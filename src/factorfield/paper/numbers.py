@@ -23,7 +23,7 @@ OTHER_SCORES = {
     equation: [f"{reference}_{score}" for score in SCORES if score != "coverage95"]
     for equation, reference in (("advection", "exact"), ("fisher-kpp", "late"))
 }
-BESIDE_HMC = ["hmc_std_ratio", "hmc_means_near", "hmc_stds_near"]  # of a pair of runs: kept when the other one is gone
+BESIDE_HMC = ["hmc_std_ratio", "hmc_mean_distance", "hmc_std_factor"]  # of two runs: kept when one is gone
 COLUMNS = [
     *SPEC, "status", "commit", *SCORES, *OTHER_SCORES["advection"], *OTHER_SCORES["fisher-kpp"], "rms_residual",
     "std_at_start", "std_at_end", "error_at_start", "error_at_end", "collapsed", "activity_rank", *BESIDE_HMC,
