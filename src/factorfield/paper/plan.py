@@ -156,7 +156,8 @@ def schedule(scope: Scope) -> list[Run]:
 
 
 def width(scope: Scope) -> list[Run]:
-    runs = _ablation(scope, "mean-field", scope.wave_speeds, _reactions(scope))
+    settings = [] if scope.quick else _reactions(scope)  # wide fits of Fisher-KPP take half a minute each
+    runs = _ablation(scope, "mean-field", scope.wave_speeds, settings)
     return [run if count == 1 else replace(run, model={"width": count}) for count in WIDTHS for run in runs]
 
 
