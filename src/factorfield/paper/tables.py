@@ -325,7 +325,8 @@ def misses(records: Records) -> pd.DataFrame:
         columns: dict[str, Column] = {
             "converged": ("status", lambda status: count(status == "converged")), "median": ("ratio", median),
             "worst": ("ratio", "max"), "over 1.1": ("ratio", lambda ratio: count(ratio > 1.1)),
-            "over 2": ("ratio", lambda ratio: count(ratio > 2.0)), "median epochs": ("epochs", lambda epochs: round(median(epochs))),
+            "over 2": ("ratio", lambda ratio: count(ratio > 2.0)),
+            "median epochs": ("epochs", lambda epochs: float(np.round(median(epochs)))),
             "most epochs": ("epochs", "max"),
         }  # fmt: skip
         lines = summary(both, ["equation", "label"], columns).set_index("cell")
