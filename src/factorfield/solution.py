@@ -241,7 +241,7 @@ class Solution:
 
 def with_std_parts(solution: Solution) -> Solution:
     """With settings that tell how much of the std is data, how much numerics, where that was estimated."""
-    if solution.posterior.numerical is None:
+    if solution.posterior.exact is solution.posterior:
         return solution
     with threads.suited_to(solution.posterior.representation.size):
         return replace(solution, settings={**solution.settings, "std": std_parts(solution.posterior)})

@@ -104,6 +104,11 @@ def _solve_one(
     item: Problem | Model, method: Method, of_model: Mapping[str, Any], progress: Progress | None
 ) -> Solution:
     def run(problem: Problem | Model, start: Mapping[str, float]) -> Solution:
+        if hasattr(method, "solve"):
+            if isinstance(problem, Model):
+                raise expected("a problem, not a model, for method='forward'", "a model", "ff.solve(problem)")
+            solution: Solution = method.solve(problem, progress)
+            return solution
         model = _as_model(problem, method, of_model)
         return _refined(replace(model, start=start) if start else model, method, progress)
 

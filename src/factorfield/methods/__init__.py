@@ -31,6 +31,7 @@ from factorfield.solution import Solution
 # name -> (module, class); imported when asked for, so that no method pays for another's dependencies
 _METHODS = {
     "chain": ("factorfield.methods.chain.chain", "Chain"),
+    "forward": ("factorfield.methods.forward", "Forward"),
     "joint": ("factorfield.methods.joint.joint", "Joint"),
     "tree": ("factorfield.methods.tree.tree", "Tree"),
     "laplace": ("factorfield.methods.joint.joint", "Laplace"),
@@ -127,6 +128,8 @@ def configured(name: str, options: Mapping[str, Any]) -> tuple[Method, dict[str,
 
 def model_options(method: Method) -> list[str]:
     """Options of the model that a method makes of a problem."""
+    if not hasattr(method, "model_for"):  # it solves problems, and makes no model
+        return []
     return [name for name in inspect.signature(method.model_for).parameters if name != "problem"]
 
 

@@ -301,9 +301,7 @@ class Posterior:
     ) -> tuple[dict[str, Array], list[str]]:
         """Checked coordinates, and the axes left out because nothing asked for depends on them."""
         names = self.problem.domain.names
-        used = {
-            axis for r in relations for f in r.functionals for axis in self.representation.latents[f.latent].basis.axes
-        }
+        used = {axis for relation in relations for axis in self._axes_read(relation)}
         used |= {name for relation in relations for name in relation.coordinates}
         unused = [name for name in names if name not in axes and name not in used]
         axes = {**axes, **{name: [self.problem.domain[name].lower] for name in unused}}
@@ -334,6 +332,10 @@ class Posterior:
                 )
             grid = {name: np.broadcast_to(x, (length,)) for name, x in grid.items()}
         return grid, unused
+
+    def _axes_read(self, relation: LatentRelation) -> set[str]:
+        """The axes that what a relation reads varies over."""
+        return {axis for f in relation.functionals for axis in self.representation.latents[f.latent].basis.axes}
 
     def _atoms(self, relation: LatentRelation) -> list[Atom]:
         found = [(f.latent, orders) for f in relation.functionals for orders, _ in f.terms]

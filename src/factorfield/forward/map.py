@@ -1,0 +1,358 @@
+"""The frozen map: coefficients of inputs in, a path of the fields out, with its exact tangent and adjoint.
+
+The windows of time are chosen once (`choose_windows`) and then kept, so that the map is a smooth function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.forward import newton
+from factorfield.forward.algebra import Factor, Singular
+from factorfield.forward.discrete import Discrete
+from factorfield.forward.inputs import Coefficients, Directions
+from factorfield.forward.newton import NotConverged
+from factorfield.forward.paths import Path
+from factorfield.forward.radau import Rule, rule_of
+from factorfield.forward.system import Instant
+from factorfield.problem.domain import TIME
+
+Array = NDArray[np.float64]
+START = "the start"  # among directions: how latents move the coefficients at the start, (coefficients, columns)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How windows of time are chosen. Errors are relative to the largest value of each field so far."""
+
+    stages: int = 5
+    first: float = 1.0 / 16.0  # of the horizon
+    shortest: float = 1e-12  # of the horizon
+    safety: float = 0.8
+    most_growth: float = 4.0
+    least_growth: float = 0.1
+    most_windows: int = 20_000
+    reach: float = 4.0  # windows of linear systems are a horizon over a power of two: growth by 2 at least
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A solved window: its values (1 + stages, n) and the factorisation that may serve the next one."""
+
+    values: Array
+    factor: Factor
+
+
+@dataclass(frozen=True, eq=False)
+class WindowEquations:
+    """The equations at all instants of a window, in departures from its start. Vectors are instants after each other."""
+
+    instant: Instant
+    rule: Rule
+    start: Array
+    lower: float
+    length: float
+    sizes: Array  # of every coefficient's field
+    is_linear: bool
+
+    @property
+    def t(self) -> Array:
+        return self.lower + self.length * self.rule.instants
+
+    def _states(self, departures: Array) -> tuple[Array, Array]:
+        table = departures.reshape(self.rule.stages, -1).T
+        return self.start[:, None] + table, table @ self.rule.rates.T / self.length
+
+    def residual(self, values: Array) -> Array:
+        return np.ascontiguousarray(self.instant.residual(*self._states(values), self.t).T).ravel()
+
+    def linearise(self, values: Array) -> tuple[Array, Factor]:
+        missed, slopes, masses = self.instant.residual_and_slopes(*self._states(values), self.t)
+        factor = self.instant.system.pattern.stage_factor(slopes, masses, self.rule.rates / self.length)
+        return np.ascontiguousarray(missed.T).ravel(), factor
+
+    def size(self, step: Array, values: Array) -> float:
+        return float(np.max(np.abs(step.reshape(self.rule.stages, -1)) / self.sizes, initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class SteadyEquations:
+    """The equations without rates, or those of a start."""
+
+    instant: Instant
+    t: float
+    offsets: Sequence[int]
+    is_linear: bool
+
+    def residual(self, values: Array) -> Array:
+        return self.instant.residual(values[:, None], np.zeros((len(values), 1)), np.array([self.t]))[:, 0]
+
+    def linearise(self, values: Array) -> tuple[Array, Factor]:
+        pattern, nothing = self.instant.system.pattern, np.zeros((len(values), 1))
+        if self.is_linear:  # slopes are assembled once
+            return self.residual(values), pattern.factor(self.instant.constant[0])
+        missed, slopes, _ = self.instant.residual_and_slopes(values[:, None], nothing, np.array([self.t]))
+        return missed[:, 0], pattern.factor(slopes[0])
+
+    def size(self, step: Array, values: Array) -> float:
+        scale = np.maximum(sizes_by_field(values + step, self.offsets), np.finfo(float).tiny)
+        return float(np.max(np.abs(step) / scale, initial=0.0))
+
+
+def sizes_by_field(values: Array, offsets: Sequence[int]) -> Array:
+    """The largest coefficient of each field, repeated for each of them."""
+    ends = [*offsets[1:], len(values)]
+    sizes = np.empty(len(values))
+    for low, high in zip(offsets, ends, strict=True):
+        sizes[low:high] = np.max(np.abs(values[low:high]), initial=0.0)
+    return sizes
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardMap:
+    """A problem on a grid with its windows of time. `edges` is empty for a steady problem."""
+
+    discrete: Discrete
+    edges: Array
+    stages: int = Steps.stages
+    begins_at: Array | None = None  # coefficients of the fields where the map begins, instead of the problem's start
+
+    @property
+    def lower(self) -> float:
+        if len(self.edges):
+            return float(self.edges[0])
+        domain = self.discrete.problem.domain
+        return domain[TIME].lower if TIME in domain else 0.0
+
+    def run(self, inputs: Coefficients) -> Path:
+        """The path; raises NotConverged where there is none."""
+        start = self.start(inputs)
+        if not len(self.edges):
+            return Path(self.discrete.grid, self.edges, start[None, None, :], inputs)
+        walk = Walk(self.discrete, inputs, start, self.stages)
+        for lower, upper in zip(self.edges[:-1], self.edges[1:], strict=True):
+            walk.accept(walk.solved(float(lower), float(upper - lower)), float(upper - lower))
+        return Path(self.discrete.grid, self.edges, np.stack(walk.windows), inputs)
+
+    def start(self, inputs: Coefficients) -> Array:
+        """The fields of a steady problem, or at the start of time."""
+        if self.begins_at is not None:
+            return self.begins_at
+        return newton.solve(self._first(inputs), np.zeros(self.discrete.size))[0]
+
+    def _first(self, inputs: Coefficients) -> SteadyEquations:
+        """The equations of the steady problem, or of the start."""
+        system = self.discrete.start if self.discrete.layout.moves else self.discrete.system
+        return SteadyEquations(system.at(inputs), self.lower, self.discrete.offsets, system.is_linear)
+
+    # -- the tangent
+
+    def tangent(self, path: Path, directions: Directions) -> Array:
+        """How the path moves where inputs move in directions: (windows, 1 + stages, coefficients, columns)."""
+        width = next(iter(directions.values())).shape[1]
+        first = self._start_tangent(path, directions, width)
+        if path.is_steady:
+            return first[None, None]
+        return self._through_windows(path, directions, first, width)
+
+    def _start_tangent(self, path: Path, directions: Directions, width: int) -> Array:
+        if START in directions:
+            return np.asarray(directions[START], float)
+        equations, values = self._first(path.inputs), path.values[0, 0]
+        moved = equations.instant.moved(
+            values[:, None], np.zeros((len(values), 1)), np.array([self.lower]), directions, width
+        )[0]
+        return np.asarray(equations.linearise(values)[1].solve(-moved))
+
+    def _through_windows(self, path: Path, directions: Directions, first: Array, width: int) -> Array:
+        instant, rule = self.discrete.system.at(path.inputs), rule_of(self.stages)
+        windows, nodes, n = path.values.shape
+        tangent = np.empty((windows, nodes, n, width))
+        values, rates = path.rates()
+        t, moving = path.instants.ravel(), first
+        factors = _Factors(instant, rule)
+        for window, length in enumerate(np.diff(path.edges)):
+            part = slice(window * self.stages, (window + 1) * self.stages)
+            pushed = instant.moved(values[:, part], rates[:, part], t[part], directions, width)
+            factor, slopes = factors.at(values[:, part], rates[:, part], t[part], float(length))
+            pattern = instant.system.pattern
+            right = pushed + np.stack([pattern.product(slope, moving) for slope in slopes])
+            departures = factor.solve(-right.reshape(-1, width)).reshape(self.stages, n, width)
+            tangent[window, 0] = moving
+            tangent[window, 1:] = moving + departures
+            moving = tangent[window, -1]
+        return tangent
+
+    # -- the adjoint
+
+    def adjoint(self, path: Path, rows: Array) -> dict[str, Array]:
+        """The transpose of the tangent for a steady path: from functionals of its coefficients, (functionals,
+        coefficients), to coefficients of inputs, (coefficients, functionals)."""
+        assert path.is_steady
+        equations, values = self._first(path.inputs), path.values[0, 0]
+        weights = equations.linearise(values)[1].solve_transposed(-np.ascontiguousarray(rows.T))
+        return equations.instant.pulled(values, np.zeros(len(values)), self.lower, weights)
+
+
+class _Factors:
+    """Factorised windows of a path; one for all windows of a length where slopes do not change."""
+
+    def __init__(self, instant: Instant, rule: Rule) -> None:
+        self.instant, self.rule = instant, rule
+        self._kept: dict[float, tuple[Factor, Array]] = {}
+
+    def at(self, values: Array, rates: Array, t: Array, length: float) -> tuple[Factor, Array]:
+        key = round_length(length)
+        is_fixed = self.instant.system.is_linear
+        if is_fixed and key in self._kept:
+            return self._kept[key]
+        _, slopes, masses = self.instant.residual_and_slopes(values, rates, t)
+        factor = self.instant.system.pattern.stage_factor(slopes, masses, self.rule.rates / length)
+        if is_fixed:
+            self._kept[key] = factor, slopes
+        return factor, slopes
+
+
+def round_length(length: float) -> float:
+    """Lengths of windows that differ by rounding are one."""
+    return float(f"{length:.9e}")
+
+
+class Walk:
+    """Windows one after the other."""
+
+    def __init__(self, discrete: Discrete, inputs: Coefficients, start: Array, stages: int) -> None:
+        self.discrete, self.rule = discrete, rule_of(stages)
+        self.instant = discrete.system.at(inputs)
+        self.is_linear = discrete.system.is_linear
+        self.state, self.windows = start, list[Array]()
+        self.sizes = np.maximum(sizes_by_field(start, discrete.offsets), np.finfo(float).tiny)
+        self._factors: dict[float, Factor] = {}
+        self._length = 0.0
+
+    def solved(self, lower: float, length: float) -> Window:
+        equations = WindowEquations(
+            self.instant, self.rule, self.state, lower, length, self._scale(), self.is_linear
+        )  # fmt: skip
+        key = round_length(length)
+        departures, factor = newton.solve(equations, self._guess(length), self._factors.get(key))
+        self._factors = {**self._factors, key: factor} if self.is_linear else {key: factor}
+        table = departures.reshape(self.rule.stages, -1)
+        return Window(np.vstack([self.state[None, :], self.state + table]), factor)
+
+    def _scale(self) -> Array:
+        return self.sizes
+
+    def _guess(self, length: float) -> Array:
+        """The polynomial of the window before, continued."""
+        n, stages = len(self.state), self.rule.stages
+        if not self.windows or self.is_linear or length > 3.0 * self._length:
+            return np.zeros(stages * n)
+        at = 1.0 + length / self._length * self.rule.instants
+        return np.asarray(self.rule.weights(at) @ self.windows[-1] - self.state, float).ravel()
+
+    def accept(self, window: Window, length: float) -> None:
+        self.windows.append(window.values)
+        self.state, self._length = window.values[-1], length
+        for values in window.values[1:]:
+            self.sizes = np.maximum(self.sizes, sizes_by_field(values, self.discrete.offsets))
+
+
+def choose_windows(
+    discrete: Discrete, inputs: Coefficients, tolerance: float, upper: float, begins: tuple[float, Array], stages: int,
+    probes: Mapping[str, Array] | None = None, steps: Steps = Steps(),
+) -> Array:  # fmt: skip
+    """Edges of windows that show the path, and how it moves along a few probes, to a tolerance.
+
+    `begins`: when, and the coefficients of the fields there. A probe is a start and directions of the inputs."""
+    return _Chooser(discrete, inputs, tolerance, stages, probes, steps).edges(begins[0], upper, begins[1])
+
+
+class _Chooser:
+    def __init__(self, discrete: Discrete, inputs: Coefficients, tolerance: float, stages: int,
+                 probes: Mapping[str, Array] | None, steps: Steps) -> None:  # fmt: skip
+        self.discrete, self.inputs, self.tolerance, self.steps = discrete, inputs, tolerance, steps
+        self.rule = rule_of(stages)
+        self.probes = probes
+        self.order = stages + 1.0
+
+    def edges(self, lower: float, upper: float, start: Array) -> Array:
+        horizon, steps = upper - lower, self.steps
+        walk = Walk(self.discrete, self.inputs, start, self.rule.stages)
+        self.factors = _Factors(walk.instant, self.rule)
+        moving = None if self.probes is None else self.probes[START]
+        reach = None if moving is None else np.max(np.abs(moving), axis=0)
+        edges, length = [lower], self._rounded(steps.first * horizon, horizon)
+        while edges[-1] < upper - 1e-9 * horizon:
+            at = edges[-1]
+            length = min(self._fitting(length, at - lower, horizon), upper - at)
+            try:
+                window = walk.solved(at, length)
+                error = self._error(walk, window.values[:, :, None], walk.sizes[:, None])
+                if moving is not None and error <= 1.0:
+                    tangent = self._moved(walk, window.values, moving, at, length)
+                    reach = np.maximum(reach, np.max(np.abs(tangent), axis=(0, 1)))
+                    error = max(error, 1e-3 * self._error(walk, tangent, reach[None, :]))
+            except (NotConverged, Singular):
+                error = np.inf
+            growth = steps.safety * error ** (-1.0 / self.order) if error > 0.0 else steps.most_growth
+            growth = float(np.clip(growth, steps.least_growth, steps.most_growth))
+            if error <= 1.0:
+                walk.accept(window, length)
+                moving = None if moving is None else tangent[-1]
+                edges.append(at + length)
+                if len(edges) > steps.most_windows:
+                    raise NotConverged(f"more than {steps.most_windows} windows of time")
+            elif length < steps.shortest * horizon:
+                raise NotConverged(f"no window from t = {at:g} on")
+            else:
+                growth = min(growth, 0.5)
+            length = self._rounded(growth * length, horizon)
+        self.walked = walk
+        edges[-1] = upper
+        return np.array(edges)
+
+    def _rounded(self, length: float, horizon: float) -> float:
+        """Linear systems share factorisations: their windows are the horizon over powers of two."""
+        if not self.discrete.system.is_linear:
+            return length
+        return float(horizon * 2.0 ** np.floor(np.log2(min(length / horizon, 1.0)) + 1e-9))
+
+    def _fitting(self, length: float, gone: float, horizon: float) -> float:
+        """A power of two begins at a multiple of itself."""
+        if not self.discrete.system.is_linear:
+            rest = horizon - gone
+            return rest / np.ceil(rest / length - 1e-9) if rest < 3.0 * length else length
+        while abs(gone / length - round(gone / length)) > 1e-6:
+            length *= 0.5
+        return length
+
+    def _error(self, walk: Walk, values: Array, sizes: Array) -> float:
+        """Of the polynomial between the instants, over the tolerance: the last coefficient times its decay."""
+        coefficients = np.tensordot(self.rule.legendre, values, 1)
+        last, before = (np.max(np.abs(coefficients[k]) / np.maximum(sizes, 1e-300)) for k in (-1, -2))
+        decay = min(1.0, float(last) / max(float(before), 1e-300))
+        return float(last) * decay / self.tolerance
+
+    def _moved(self, walk: Walk, values: Array, moving: Array, lower: float, length: float) -> Array:
+        """The tangent along the probes in a window, (1 + stages, coefficients, probes)."""
+        assert self.probes is not None
+        table = (values[1:] - values[0]).T
+        states, rates = values[0][:, None] + table, table @ self.rule.rates.T / length
+        t = lower + length * self.rule.instants
+        width = moving.shape[1]
+        directions = {name: along for name, along in self.probes.items() if name != START}
+        pushed = walk.instant.moved(states, rates, t, directions, width)
+        factor, slopes = self.factors.at(states, rates, t, length)
+        pattern = walk.instant.system.pattern
+        right = pushed + np.stack([pattern.product(slope, moving) for slope in slopes])
+        departures = factor.solve(-right.reshape(-1, width)).reshape(len(t), -1, width)
+        return np.concatenate([moving[None], moving + departures])
+
+
+def with_windows(of: ForwardMap, edges: Array) -> ForwardMap:
+    return replace(of, edges=edges)

@@ -1,0 +1,150 @@
+"""A posterior in segments of time: each has latents of its own, and hands what it knows of its end to the next.
+
+The posterior of (state, inputs) at the end of a segment is written as new latents ~ N(0, I): the next segment begins
+there, and costs the same however long the past is. What later measurements say of these latents flows back to earlier
+segments when their past is asked for (Rauch, Tung and Striebel's smoother in square-root form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorfield.forward.inputs import Input
+from factorfield.forward.map import START
+from factorfield.inference.fit import Fit
+from factorfield.inference.latents import OverTime
+from factorfield.inference.matern import STATE, TimeNodes
+
+Array = NDArray[np.float64]
+NEGLIGIBLE = 1e-12  # of the largest direction: smaller ones are dropped between segments
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """N(mean, root root') over the latents of a segment."""
+
+    mean: Array
+    root: Array
+
+    def spread(self, rows: Array) -> Array:
+        return np.asarray(rows @ self.root)
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A fit by measurements up to its end. `link` (latents, latents of the next): how the next segment's latents lie in
+    this one's posterior, in units of its root; None for the last segment."""
+
+    fit: Fit
+    link: Array | None = None
+
+    @property
+    def begin(self) -> float:
+        edges = self.fit.point.path.edges
+        return float(edges[0]) if len(edges) else -np.inf
+
+    @property
+    def filtered(self) -> Belief:
+        belief = self.fit.belief
+        return Belief(belief.mean, belief.spread(np.eye(len(belief.mean))))
+
+
+def smoothed(segments: Sequence[Segment], number: int) -> Belief:
+    """What all measurements say of the latents of a segment."""
+    belief = segments[-1].filtered
+    for segment in reversed(segments[number:-1]):
+        before, link = segment.filtered, segment.link
+        assert link is not None
+        free = np.eye(len(link)) - link @ link.T
+        mean = before.mean + before.root @ (link @ belief.mean)
+        belief = Belief(mean, before.root @ np.concatenate([link @ belief.root, free], axis=1))
+    return belief
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """Latents of a segment that begins where another ended: means and roots of the inputs' coefficients and of the
+    state. It has the interface of `Latents`."""
+
+    inputs: Mapping[str, Input]
+    means: Mapping[str, Array]
+    roots: Mapping[str, Array]
+    begin: float
+
+    @property
+    def size(self) -> int:
+        return self.roots[START].shape[1]
+
+    def coefficients(self, e: Array) -> dict[str, Array]:
+        return {name: mean + self.roots[name] @ e for name, mean in self.means.items()}
+
+    def directions(self, along: Array) -> dict[str, Array]:
+        return {name: root @ along for name, root in self.roots.items()}
+
+    def gathered(self, rows: Mapping[str, Array], count: int) -> Array:
+        result = np.zeros((self.size, count))
+        for name, part in rows.items():
+            result += self.roots[name].T @ part
+        return result
+
+
+def carried(segment: Segment, end: float, functions: Mapping[str, OverTime]) -> tuple[Segment, Carried]:
+    """The segment with its link, and the latents of the next one until `end`.
+
+    `functions` of time are continued: their last nodes are carried, later ones get latents of their own."""
+    fit = segment.fit
+    latents: Any = fit.task.latents
+    names = list(latents.inputs)
+    size = latents.size
+    directions = latents.directions(np.eye(size))
+    parts = {START: (fit.point.path.end, fit.tangent[-1, -1])}
+    parts |= {name: (fit.point.path.inputs[name], directions[name]) for name in names}
+    whole = fit.belief.spread(np.concatenate([rows for _, rows in parts.values()]))
+    scale = np.linalg.norm(whole, axis=1, keepdims=True)
+    scale[scale == 0.0] = 1.0  # entries of different units weigh alike
+    left, sizes, right = np.linalg.svd(whole / scale, full_matrices=False)
+    kept = sizes > NEGLIGIBLE * max(float(sizes[0]) if len(sizes) else 0.0, 1e-300)
+    root = scale * left[:, kept] * sizes[kept]
+    means: dict[str, Array] = {}
+    roots: dict[str, Array] = {}
+    begin = 0
+    for name, (mean, rows) in parts.items():
+        means[name], roots[name] = mean, root[begin : begin + len(rows)]
+        begin += len(rows)
+    inputs = dict(latents.inputs)
+    for name, function in functions.items():
+        _continue(name, function, end, inputs, means, roots)
+    at = float(fit.point.path.edges[-1])
+    return replace(segment, link=np.ascontiguousarray(right[kept].T)), Carried(inputs, means, roots, at)
+
+
+def _continue(
+    name: str, function: OverTime, end: float, inputs: dict[str, Input], means: dict[str, Array],
+    roots: dict[str, Array],
+) -> None:  # fmt: skip
+    """A function of time with nodes until `end`: the two last nodes are kept, new ones depart from the last."""
+    old: Any = inputs[name].time
+    assert isinstance(old, TimeNodes)
+    wanted = TimeNodes.covering(old.begin, end, old.length).count
+    more = max(wanted - old.count, 0)
+    first = old.count - 2  # of the nodes that are kept
+    step, noise = old.transition
+    mean, root = means[name][STATE * first :], roots[name][STATE * first :]
+    level = np.array([function.level, 0.0, 0.0])
+    width = root.shape[1]
+    for key in roots:
+        roots[key] = np.concatenate([roots[key], np.zeros((len(roots[key]), STATE * more))], axis=1)
+    root = np.concatenate([root, np.zeros((len(root), STATE * more))], axis=1)
+    for number in range(more):
+        fresh = step @ root[-STATE:]
+        columns = slice(width + STATE * number, width + STATE * (number + 1))
+        fresh[:, columns] += function.std * noise
+        root = np.concatenate([root, fresh])
+        mean = np.concatenate([mean, level + step @ (mean[-STATE:] - level)])
+    nodes = replace(old, begin=old.begin + first * old.spacing, count=2 + more)
+    inputs[name], means[name], roots[name] = Input(name, time=nodes), mean, root

@@ -1,0 +1,104 @@
+"""`method="forward"`: the equation as a map from latent variables to the fields."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from factorfield.errors import Advice, expected
+from factorfield.forward.discrete import NotAMap
+from factorfield.inference.ladder import RUNGS
+from factorfield.inference.segments import Segment
+from factorfield.inference.solve import Inferred, Search, infer
+from factorfield.posterior.latent import LatentPosterior
+from factorfield.problem.problem import Problem
+from factorfield.progress import Progress
+from factorfield.solution import Solution, Status, unresolved
+
+FARTHEST = 10.0  # stds of its prior: a latent beyond has run away
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What a solution by the map is made of, for people and files: `size` counts the coefficients of the fields."""
+
+    size: int
+    latents: int
+
+
+@dataclass(frozen=True)
+class Forward:
+    """tolerance    asked of the numerical error, relative to the field's range"""
+
+    tolerance: float = 1e-5
+
+    name = "forward"
+
+    def solve(self, problem: Problem, progress: Progress | None = None) -> Solution:
+        began, used = time.perf_counter(), time.process_time()
+        try:
+            inferred = infer(problem, Search(tolerance=self.tolerance), RUNGS, progress)
+        except NotAMap as reason:
+            raise expected("a problem whose equations give its fields", str(reason), "method=None") from None
+        timings = {"total": time.perf_counter() - began, "processor": time.process_time() - used}
+        return self.solution(problem, inferred, timings)
+
+    def solution(self, problem: Problem, inferred: Inferred, timings: Mapping[str, float]) -> Solution:
+        fitted, estimate = inferred.fit, inferred.estimate
+        path, counter = fitted.point.path, fitted.task.counter
+        frozen = Frozen(path.values.shape[-1], fitted.task.latents.size)
+        posterior = LatentPosterior(
+            problem, frozen, _noise(problem, inferred), (Segment(fitted),), estimate.columns,  # type: ignore[arg-type]
+        )  # fmt: skip
+        settings = {
+            "method": self.name, "tolerance": self.tolerance, "modes": dict(path.grid.resolution),
+            "windows": [float(t) for t in path.edges], "ended by": inferred.ended_by,
+            "latents": fitted.task.latents.size,
+        }  # fmt: skip
+        trace = {
+            "numerical_error": estimate.size, "error in space": estimate.space, "error in time": estimate.time,
+            "forward runs": counter.runs, "tangent columns": counter.tangents, "adjoint solves": counter.adjoints,
+            "steps": fitted.steps,
+        }  # fmt: skip
+        evidence: Callable[[], float | None] = lambda: fitted.log_evidence  # noqa: E731
+        return Solution(
+            posterior, self._status(inferred), trace, timings, settings, advice=_advice(inferred), evidence=evidence,
+            resume=lambda longer: self.resumed(inferred, longer),
+        )  # fmt: skip
+
+    def _status(self, inferred: Inferred) -> Status:
+        fitted = inferred.fit
+        if fitted.task.latents.size and np.max(np.abs(fitted.point.e)) > FARTHEST:
+            return Status("diverged")
+        if not fitted.has_settled:
+            return Status("max-iterations")
+        if not inferred.is_resolved:
+            size = " x ".join(map(str, fitted.point.path.grid.resolution.values())) or "1"
+            return unresolved(inferred.estimate.size, self.tolerance, f"{size} functions", "cells")
+        return Status("converged")
+
+    def resumed(self, inferred: Inferred, problem: Problem) -> Solution:
+        raise expected("a solution that can be resumed", "one by forward", "ff.solve")
+
+
+def _advice(inferred: Inferred) -> tuple[Advice, ...]:
+    return ()
+
+
+def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:
+    """Of one more reading of each field that is measured directly: the root mean square of the sigmas."""
+    squares: dict[str, list[Any]] = {}
+    measurements = inferred.fit.task.measurements
+    for group in measurements.groups:
+        if group.statement.is_direct:
+            sigma = measurements.estimated.get(group.statement.name) if group.sigma is None else group.sigma
+            squares.setdefault(group.statement.jet.field, []).append(
+                np.broadcast_to(np.square(sigma), group.statement.target.shape)  # type: ignore[arg-type]
+            )
+    return {name: float(np.sqrt(np.mean(np.concatenate(parts)))) for name, parts in squares.items()}
+
+

@@ -1,0 +1,285 @@
+"""Posterior of the forward map: fields are the path at the posterior mean plus its tangent times what the latents'
+posterior leaves open. What resolutions leave out is a separate part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from factorfield.errors import expected
+from factorfield.forward.paths import Path, Reading, read
+from factorfield.forward.relations import Expression, expression_of
+from factorfield.inference.ladder import ErrorColumn
+from factorfield.inference.segments import Belief, Segment, smoothed
+from factorfield.model.linearisation import Linearised
+from factorfield.posterior.base import Estimate, Posterior
+from factorfield.posterior.functionals import Functionals
+from factorfield.problem.domain import TIME
+
+Array = NDArray[np.float64]
+NODES = 24  # of Gauss and Hermite, for moments of a function of one Gaussian number
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPosterior(Posterior):
+    """`segments` in order of time; `columns` are the directions of the numerical error of the last one."""
+
+    segments: tuple[Segment, ...]
+    columns: tuple[ErrorColumn, ...] = ()
+    _kept: dict[str, Any] = field(default_factory=dict)
+
+    marker = "latent_mean"
+
+    @property
+    def weight_mean(self) -> Array:
+        return self.segments[-1].fit.belief.mean
+
+    @property
+    def weight_std(self) -> Array:
+        root = self.segments[-1].filtered.root
+        return np.asarray(np.linalg.norm(root, axis=1))
+
+    @property
+    def exact(self) -> Self:
+        return replace(self, columns=()) if self.columns else self
+
+    # -- numbers
+
+    def parameters(self, level: float = 0.9) -> dict[str, Estimate]:
+        reach = float(special.ndtri(0.5 * (1.0 + level)))
+        result: dict[str, Estimate] = {}
+        for name, (mean, std) in self._numbers.items():
+            low, high = mean - reach * std, mean + reach * std
+            if self.problem.unknowns[name].positive:
+                centre = float(np.exp(mean + 0.5 * std**2))
+                width = centre * float(np.sqrt(np.expm1(std**2)))
+                result[name] = {"mean": centre, "std": width, "interval": (float(np.exp(low)), float(np.exp(high)))}
+            else:
+                result[name] = {"mean": mean, "std": std, "interval": (low, high)}
+        return result
+
+    @cached_property
+    def _numbers(self) -> dict[str, tuple[float, float]]:
+        """Mean and std of each number, or of its logarithm."""
+        names = list(self.problem.unknowns)
+        covariance = self._latent_covariance
+        coefficients = self.segments[-1].fit.point.path.inputs
+        return {n: (float(coefficients[n][0]), float(np.sqrt(covariance[i, i]))) for i, n in enumerate(names)}
+
+    @cached_property
+    def _latent_covariance(self) -> Array:
+        """Of the numbers, or their logarithms, the numerical error included."""
+        names = list(self.problem.unknowns)
+        latents = self.segments[-1].fit.task.latents
+        if not names:
+            return np.zeros((0, 0))
+        directions = latents.directions(np.eye(latents.size))
+        rows = np.concatenate([directions[name] for name in names])
+        spread = self.segments[-1].fit.belief.spread(rows)
+        errors = rows @ self._shifts
+        return np.asarray(spread @ spread.T + errors @ errors.T)
+
+    @property
+    def _shifts(self) -> Array:
+        """What the columns of the numerical error do to the latents, (latents, columns)."""
+        size = self.segments[-1].fit.task.latents.size
+        return np.stack([column.latents for column in self.columns], axis=1) if self.columns else np.zeros((size, 0))
+
+    def _coefficient_covariance(self) -> Array:
+        covariance = self._latent_covariance.copy()
+        means = np.array([mean for mean, _ in self._numbers.values()])
+        positive = np.array([self.problem.unknowns[name].positive for name in self._numbers], bool)
+        centre = np.exp(means + 0.5 * np.diag(covariance))
+        both = np.outer(positive, positive)
+        scale = np.where(positive, centre, 1.0)
+        return np.asarray(np.outer(scale, scale) * np.where(both, np.expm1(covariance), covariance))
+
+    # -- what is asked
+
+    def _relation(self, of: str) -> Expression:  # type: ignore[override]
+        text = self.problem.equations[0].text if of == "residual" else of
+        expression = expression_of(self.problem, self.problem.relation(text), self.problem.fields)
+        if not expression.fields and not expression.inputs:
+            raise expected("a quantity of the field", f"{of!r}, which knows none", f"of='{self.problem.fields[0]}'")
+        return expression
+
+    def _axes_read(self, relation: Any) -> set[str]:
+        axes: set[str] = set(self.problem.domain.names) if relation.fields else set()
+        for jet in relation.inputs.values():
+            if jet.name in self.problem.functions:
+                axes |= set(self.problem.functions[jet.name].over)
+        return axes
+
+    def _segment_of(self, t: Array) -> NDArray[np.int64]:
+        begins = np.array([segment.begin for segment in self.segments])
+        return np.clip(np.searchsorted(begins, t, side="left") - 1, 0, len(begins) - 1)
+
+    def _beliefs(self, number: int) -> Belief:
+        key = f"belief {number}"
+        if key not in self._kept:
+            self._kept[key] = smoothed(self.segments, number)
+        return self._kept[key]
+
+    def _rows(self, relation: Expression, flat: Mapping[str, Array]) -> tuple[Array, Array, Array, Array]:
+        """At every place: the mean, functionals of standard normal numbers (places, numbers), errors (places, columns),
+        and the number of its segment."""
+        count = len(next(iter(flat.values())))
+        which = self._segment_of(flat[TIME]) if TIME in flat and len(self.segments) > 1 else np.zeros(count, np.int64)
+        values, parts, errors = np.empty(count), [], np.zeros((count, len(self.columns)))
+        width = 0
+        for number in np.unique(which):
+            chosen = np.flatnonzero(which == number)
+            points = {axis: np.asarray(x)[chosen] for axis, x in flat.items()}
+            segment, belief = self.segments[number], self._beliefs(int(number))
+            latents = segment.fit.task.latents
+            reading = read(relation, segment.fit.point.path, points, latents.inputs)
+            rows = self._moved(reading, segment)
+            values[chosen] = reading.values + rows @ (belief.mean - segment.fit.point.e)
+            spread = belief.spread(rows) if latents.size else np.zeros((len(chosen), 0))
+            parts.append((chosen, spread))
+            width = max(width, spread.shape[1])
+            if self.columns and number == len(self.segments) - 1:
+                fields = np.stack([column.at(relation, points, latents.inputs) for column in self.columns], axis=1)
+                errors[chosen] = fields + rows @ self._shifts
+        table = np.zeros((count, width))
+        for chosen, spread in parts:
+            table[chosen, : spread.shape[1]] = spread
+        return values, table, errors, which
+
+    def _moved(self, reading: Reading, segment: Segment) -> Array:
+        latents = segment.fit.task.latents
+        if not latents.size:
+            return np.zeros((len(reading.values), 0))
+        directions = latents.directions(np.eye(latents.size))
+        if reading.rows.nnz:
+            return reading.moved(segment.fit.tangent, directions)
+        total = np.zeros((len(reading.values), latents.size))
+        for name, rows in reading.input_rows.items():
+            total += rows @ directions[name]
+        return total
+
+    def _moments(
+        self, relation: Any, grid: Mapping[str, Array], points: bool, levels: Array
+    ) -> tuple[Array, Array, Array]:
+        flat = grid if points else self.problem.domain.tensor(grid)
+        reach = special.ndtri(levels)[:, None]
+        alone = _alone(relation)
+        if alone is not None:
+            return self._function_of_one(relation, alone, flat, reach)
+        mean, spread, errors, _ = self._rows(relation, flat)
+        variance = np.sum(spread**2, axis=1) + np.sum(errors**2, axis=1)
+        return mean, variance, mean + reach * np.sqrt(variance)
+
+    def _function_of_one(
+        self, relation: Expression, alone: Expression, flat: Mapping[str, Array], reach: Array
+    ) -> tuple[Array, Array, Array]:
+        """A function of one Gaussian input: moments by quadrature; quantiles pass through it where it is monotone."""
+        z, spread, errors, _ = self._rows(alone, flat)
+        std = np.sqrt(np.sum(spread**2, axis=1) + np.sum(errors**2, axis=1))
+        nodes, shares = np.polynomial.hermite_e.hermegauss(NODES)
+        shares = shares / shares.sum()
+        (symbol,) = relation.inputs
+
+        def value(at: Array) -> Array:
+            rows = at.reshape(-1)
+            places = {axis: np.tile(np.asarray(x), len(at)) for axis, x in flat.items()}
+            one = relation.value_and_slopes({str(symbol): rows[:, None]}, places, np.zeros(1))[0]
+            return np.broadcast_to(one, (len(rows), 1)).reshape(at.shape)
+
+        table = value(z + nodes[:, None] * std)
+        mean = shares @ table
+        variance = shares @ (table - mean) ** 2
+        return mean, variance, value(z + reach * std) if len(reach) else np.zeros((0, len(z)))
+
+    # -- covariances
+
+    def _line(self, relation: Any, grid: Mapping[str, Array], points: bool) -> tuple[Functionals, Any]:
+        functionals = Functionals(((relation, ()),), np.ones((1, 1)), grid, points)  # type: ignore[arg-type]
+        mean, spread, errors, _ = self._rows(relation, functionals.flat)
+        functionals = replace(functionals, slopes=np.ones((1, len(mean))))
+        explained = np.sum(spread**2, axis=1) + np.sum(errors**2, axis=1)
+        return functionals, Linearised(mean, np.ones((len(mean), 1)), np.zeros(len(mean)), explained)
+
+    def _table(self, functionals: Functionals) -> tuple[Array, Array]:
+        """Rows over standard normal numbers and over columns of the numerical error."""
+        ((relation, _),) = functionals.atoms
+        if "rows" not in functionals.held:
+            _, spread, errors, which = self._rows(relation, functionals.flat)  # type: ignore[arg-type]
+            if len(np.unique(which)) > 1:
+                spread = self._joined(relation, functionals.flat)
+            functionals.held["rows"] = spread, errors
+        spread, errors = functionals.held["rows"]
+        return spread * functionals.slopes[0][:, None], errors * functionals.slopes[0][:, None]
+
+    def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
+        (first, _), (second, _) = self._table(left), self._table(right)
+        return np.asarray(first @ second.T)
+
+    def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
+        (_, first), (_, second) = self._table(left), self._table(right)
+        return np.asarray(first @ second.T)
+
+    def _joint_covariance(self, asked: Sequence[Any]) -> Array:
+        tables = [self._table(self._line(*item)[0]) for item in asked]
+        spread = np.concatenate([table for table, _ in tables])
+        errors = np.concatenate([table for _, table in tables])
+        return np.asarray(spread @ spread.T + errors @ errors.T)
+
+    # -- draws
+
+    def sample(self, count: int, *, seed: int = 0, of: str | None = None, **axes: ArrayLike) -> Any:
+        import xarray as xr
+
+        relation = self._relation(of or self.problem.fields[0])
+        grid, unused = self._coordinates(axes, False, [relation])  # type: ignore[list-item]
+        flat = self.problem.domain.tensor(grid)
+        rng = np.random.default_rng(seed)
+        alone = _alone(relation)
+        mean, spread, errors, _ = self._rows(alone or relation, flat)
+        shape = [len(x) for x in grid.values()]
+        draws = [
+            mean + spread @ rng.standard_normal(spread.shape[1]) + errors @ rng.standard_normal(errors.shape[1])
+            for _ in range(count)
+        ]
+        if alone is not None:
+            (symbol,) = relation.inputs
+            draws = [relation.value_and_slopes({str(symbol): z[:, None]}, flat, np.zeros(1))[0][:, 0] for z in draws]
+        result = xr.DataArray(
+            np.stack([draw.reshape(shape) for draw in draws]), dims=("sample", *grid), coords=dict(grid)
+        )  # fmt: skip
+        inside = self._inside(result, grid, unused)
+        if inside is not None:
+            result = result.where(inside).assign_coords(inside=inside)
+        return result.isel(dict.fromkeys(unused, 0), drop=True)
+
+    def _weight_draws(self, count: int, rng: np.random.Generator) -> Iterator[Array]:
+        belief = self._beliefs(len(self.segments) - 1)
+        for _ in range(count):
+            yield belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
+
+    def _joined(self, relation: Expression, flat: Mapping[str, Array]) -> Array:
+        """Rows of places in several segments over standard normal numbers that they share."""
+        raise expected(
+            "places in one segment between updates for their covariance", "places in several",
+            "ff.solve with all measurements at once",
+        )  # fmt: skip
+
+
+def _alone(relation: Expression) -> Expression | None:
+    """The input itself, where a relation is a nonlinear function of one input and of nothing else."""
+    if relation.fields or len(relation.inputs) != 1 or relation.is_affine:
+        return None
+    (symbol,) = relation.inputs
+    return replace(relation, expression=symbol)
+
+
+def paths_of(posterior: LatentPosterior) -> list[Path]:
+    """All paths that a file has to hold."""
+    paths = [segment.fit.point.path for segment in posterior.segments]
+    return [*paths, *(path for column in posterior.columns for path in column.paths)]
