@@ -36,11 +36,11 @@ def waves(x: Array, count: int) -> Array:
 
 
 def stated_start(case: FisherKPP, frequencies: int, points: int = 256) -> tuple[Array, Array]:
-    """Mean of the wave coefficients, and their stds: the process on the ring is the sum of its periodic images."""
+    """Mean of the wave coefficients, and their stds: distances on the ring are chords of its circle."""
     assert case.start is not None
-    gap = np.arange(points) / points
-    images = sum(matern(gap + turn, case.start.std, case.start.length) for turn in range(-8, 9))
-    spectrum = np.maximum(np.fft.rfft(images).real[: frequencies + 1] / points, 0.0)
+    gap = np.sin(np.pi * np.arange(points) / points) / np.pi
+    along = matern(gap, case.start.std, case.start.length)
+    spectrum = np.maximum(np.fft.rfft(along).real[: frequencies + 1] / points, 0.0)
     std = np.sqrt(np.concatenate([spectrum[:1], 2.0 * spectrum[1:], 2.0 * spectrum[1:]]))
     mean = np.zeros(len(std))
     mean[0] = case.start.mean

@@ -6,7 +6,7 @@ The windows of time are chosen once (`choose_windows`) and then kept, so that th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Steps:
     most_growth: float = 4.0
     least_growth: float = 0.1
     most_windows: int = 20_000
-    reach: float = 4.0  # windows of linear systems are a horizon over a power of two: growth by 2 at least
+    probe_share: float = 1e-3  # probes are shown to the tolerance over this
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,8 @@ class WindowEquations:
     start: Array
     lower: float
     length: float
-    sizes: Array  # of every coefficient's field
+    sizes: Array  # of every coefficient's field, so far
+    offsets: Sequence[int]
     is_linear: bool
 
     @property
@@ -76,7 +77,10 @@ class WindowEquations:
         return np.ascontiguousarray(missed.T).ravel(), factor
 
     def size(self, step: Array, values: Array) -> float:
-        return float(np.max(np.abs(step.reshape(self.rule.stages, -1)) / self.sizes, initial=0.0))
+        table = (values + step).reshape(self.rule.stages, -1)
+        now = sizes_by_field(np.max(np.abs(self.start + table), axis=0), self.offsets)
+        sizes = np.maximum(self.sizes, now)
+        return float(np.max(np.abs(step.reshape(self.rule.stages, -1)) / sizes, initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +157,7 @@ class ForwardMap:
 
     def tangent(self, path: Path, directions: Directions) -> Array:
         """How the path moves where inputs move in directions: (windows, 1 + stages, coefficients, columns)."""
-        width = next(iter(directions.values())).shape[1]
+        width = next((columns.shape[1] for columns in directions.values()), 0)
         first = self._start_tangent(path, directions, width)
         if path.is_steady:
             return first[None, None]
@@ -236,16 +240,13 @@ class Walk:
 
     def solved(self, lower: float, length: float) -> Window:
         equations = WindowEquations(
-            self.instant, self.rule, self.state, lower, length, self._scale(), self.is_linear
-        )  # fmt: skip
+            self.instant, self.rule, self.state, lower, length, self.sizes, self.discrete.offsets, self.is_linear
+        )
         key = round_length(length)
         departures, factor = newton.solve(equations, self._guess(length), self._factors.get(key))
         self._factors = {**self._factors, key: factor} if self.is_linear else {key: factor}
         table = departures.reshape(self.rule.stages, -1)
         return Window(np.vstack([self.state[None, :], self.state + table]), factor)
-
-    def _scale(self) -> Array:
-        return self.sizes
 
     def _guess(self, length: float) -> Array:
         """The polynomial of the window before, continued."""
@@ -279,6 +280,7 @@ class _Chooser:
         self.rule = rule_of(stages)
         self.probes = probes
         self.order = stages + 1.0
+        self.probe_share = max(steps.probe_share, tolerance)
 
     def edges(self, lower: float, upper: float, start: Array) -> Array:
         horizon, steps = upper - lower, self.steps
@@ -292,11 +294,12 @@ class _Chooser:
             length = min(self._fitting(length, at - lower, horizon), upper - at)
             try:
                 window = walk.solved(at, length)
-                error = self._error(walk, window.values[:, :, None], walk.sizes[:, None])
+                sizes = np.maximum(walk.sizes, sizes_by_field(np.max(np.abs(window.values), axis=0), self.discrete.offsets))
+                error = self._error(window.values[:, :, None], sizes[:, None])
                 if moving is not None and error <= 1.0:
                     tangent = self._moved(walk, window.values, moving, at, length)
                     reach = np.maximum(reach, np.max(np.abs(tangent), axis=(0, 1)))
-                    error = max(error, 1e-3 * self._error(walk, tangent, reach[None, :]))
+                    error = max(error, self.probe_share * self._error(tangent, reach[None, :]))
             except (NotConverged, Singular):
                 error = np.inf
             growth = steps.safety * error ** (-1.0 / self.order) if error > 0.0 else steps.most_growth
@@ -331,7 +334,7 @@ class _Chooser:
             length *= 0.5
         return length
 
-    def _error(self, walk: Walk, values: Array, sizes: Array) -> float:
+    def _error(self, values: Array, sizes: Array) -> float:
         """Of the polynomial between the instants, over the tolerance: the last coefficient times its decay."""
         coefficients = np.tensordot(self.rule.legendre, values, 1)
         last, before = (np.max(np.abs(coefficients[k]) / np.maximum(sizes, 1e-300)) for k in (-1, -2))
@@ -352,7 +355,3 @@ class _Chooser:
         right = pushed + np.stack([pattern.product(slope, moving) for slope in slopes])
         departures = factor.solve(-right.reshape(-1, width)).reshape(len(t), -1, width)
         return np.concatenate([moving[None], moving + departures])
-
-
-def with_windows(of: ForwardMap, edges: Array) -> ForwardMap:
-    return replace(of, edges=edges)

@@ -178,6 +178,10 @@ def fit(task: Task, start: Array, tuning: Tuning = TUNING, known: Fit | None = N
     """The posterior mode from a start; sigmas that are not given maximise the evidence.
 
     `known` is a fit of the same map with other measurements: an affine map needs no further run."""
+    if not task.latents.size or not task.measurements.count:
+        point = task.at(np.zeros(task.latents.size))
+        slopes = np.zeros((task.measurements.count, task.latents.size))
+        return _with_noise(Fit(task, point, slopes, Gaussian.of(point.e, slopes), 0, True), tuning)
     if task.is_affine:
         return _with_noise(_affine(task, known), tuning)
     return _with_noise(_searched(task, start, tuning), tuning)
@@ -255,6 +259,9 @@ def _with_noise(start: Fit, tuning: Tuning) -> Fit:
         sigmas = _noise_levels(current)
         change = max(abs(np.log(sigmas[name] / measurements.estimated[name])) for name in sigmas)
         task = replace(current.task, measurements=replace(measurements, estimated=sigmas))
+        if not task.latents.size:
+            current = replace(current, task=task, point=task.read(current.point.e, current.point.path))
+            continue
         current = _affine(task, current) if task.is_affine else _searched(task, current.point.e, tuning)
         if change < tuning.noise_settled:
             break

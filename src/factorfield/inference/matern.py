@@ -26,8 +26,9 @@ class Resolution:
     """How finely a random function is represented."""
 
     nodes_per_length: float = 4.0  # over time: the variance between nodes is then right to 2e-5
-    cells_per_length: float = 4.0  # over space
-    fewest_cells: int = 6
+    cells_per_length: float = 8.0  # over space: the variance between places is then right to 1e-5
+    fewest_cells: int = 8
+    dropped: float = 1e-7  # of the variance: directions of a function of space that have less in all
 
 
 RESOLUTION = Resolution()
