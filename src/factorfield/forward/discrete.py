@@ -194,11 +194,11 @@ class Discrete:
     def problem(self) -> Problem:
         return self.layout.problem
 
-    @property
+    @cached_property
     def size(self) -> int:
         return self.grid.size * len(self.layout.fields)
 
-    @property
+    @cached_property
     def offsets(self) -> tuple[int, ...]:
         return tuple(self.grid.size * number for number in range(len(self.layout.fields)))
 

@@ -22,6 +22,7 @@ from factorfield.forward.system import Instant
 from factorfield.problem.domain import TIME
 
 Array = NDArray[np.float64]
+AT_ONCE = 4_000_000  # numbers of slopes and right-hand sides that are made at once
 START = "the start"  # among directions: how latents move the coefficients at the start, (coefficients, columns)
 
 
@@ -109,11 +110,8 @@ class SteadyEquations:
 
 def sizes_by_field(values: Array, offsets: Sequence[int]) -> Array:
     """The largest coefficient of each field, repeated for each of them."""
-    ends = [*offsets[1:], len(values)]
-    sizes = np.empty(len(values))
-    for low, high in zip(offsets, ends, strict=True):
-        sizes[low:high] = np.max(np.abs(values[low:high]), initial=0.0)
-    return sizes
+    sizes = np.maximum.reduceat(np.abs(values), offsets)
+    return np.repeat(sizes, len(values) // len(offsets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,22 +171,25 @@ class ForwardMap:
         return np.asarray(equations.linearise(values)[1].solve(-moved))
 
     def _through_windows(self, path: Path, directions: Directions, first: Array, width: int) -> Array:
-        instant, rule = self.discrete.system.at(path.inputs), rule_of(self.stages)
+        instant, rule, stages = self.discrete.system.at(path.inputs), rule_of(self.stages), self.stages
         windows, nodes, n = path.values.shape
         tangent = np.empty((windows, nodes, n, width))
         values, rates = path.rates()
-        t, moving = path.instants.ravel(), first
-        factors = _Factors(instant, rule)
-        for window, length in enumerate(np.diff(path.edges)):
-            part = slice(window * self.stages, (window + 1) * self.stages)
-            pushed = instant.moved(values[:, part], rates[:, part], t[part], directions, width)
-            factor, slopes = factors.at(values[:, part], rates[:, part], t[part], float(length))
-            pattern = instant.system.pattern
-            right = pushed + np.stack([pattern.product(slope, moving) for slope in slopes])
-            departures = factor.solve(-right.reshape(-1, width)).reshape(self.stages, n, width)
-            tangent[window, 0] = moving
-            tangent[window, 1:] = moving + departures
-            moving = tangent[window, -1]
+        t, moving, lengths = path.instants.ravel(), first, np.diff(path.edges)
+        factors, pattern = _Factors(instant, rule), instant.system.pattern
+        together = max(1, AT_ONCE // (stages * (n * width + pattern.slots)))
+        for begin in range(0, windows, together):
+            block = slice(begin * stages, min(begin + together, windows) * stages)
+            pushed = instant.moved(values[:, block], rates[:, block], t[block], directions, width)
+            slopes, masses = factors.slopes(values[:, block], rates[:, block], t[block])
+            for window in range(begin, min(begin + together, windows)):
+                part = slice((window - begin) * stages, (window - begin + 1) * stages)
+                factor = factors.at(slopes[part], masses[part], float(lengths[window]))
+                right = pushed[part] + np.stack([pattern.product(slope, moving) for slope in slopes[part]])
+                departures = factor.solve(-right.reshape(-1, width)).reshape(stages, n, width)
+                tangent[window, 0] = moving
+                tangent[window, 1:] = moving + departures
+                moving = tangent[window, -1]
         return tangent
 
     # -- the adjoint
@@ -207,18 +208,26 @@ class _Factors:
 
     def __init__(self, instant: Instant, rule: Rule) -> None:
         self.instant, self.rule = instant, rule
-        self._kept: dict[float, tuple[Factor, Array]] = {}
+        self._kept: dict[float, Factor] = {}
 
-    def at(self, values: Array, rates: Array, t: Array, length: float) -> tuple[Factor, Array]:
+    def slopes(self, values: Array, rates: Array, t: Array) -> tuple[Array, Array]:
+        """By u and by u' at instants, (instants, slots)."""
+        if self.instant.system.is_linear:
+            slopes, masses = self.instant.constant
+            shape = len(t), len(slopes)
+            return np.broadcast_to(slopes, shape), np.broadcast_to(masses, shape)
+        _, changing, masses = self.instant.residual_and_slopes(values, rates, t)
+        return changing, masses
+
+    def at(self, slopes: Array, masses: Array, length: float) -> Factor:
+        """Of a window."""
         key = round_length(length)
-        is_fixed = self.instant.system.is_linear
-        if is_fixed and key in self._kept:
+        if key in self._kept:
             return self._kept[key]
-        _, slopes, masses = self.instant.residual_and_slopes(values, rates, t)
         factor = self.instant.system.pattern.stage_factor(slopes, masses, self.rule.rates / length)
-        if is_fixed:
-            self._kept[key] = factor, slopes
-        return factor, slopes
+        if self.instant.system.is_linear:
+            self._kept[key] = factor
+        return factor
 
 
 def round_length(length: float) -> float:
@@ -350,7 +359,8 @@ class _Chooser:
         width = moving.shape[1]
         directions = {name: along for name, along in self.probes.items() if name != START}
         pushed = walk.instant.moved(states, rates, t, directions, width)
-        factor, slopes = self.factors.at(states, rates, t, length)
+        slopes, masses = self.factors.slopes(states, rates, t)
+        factor = self.factors.at(slopes, masses, length)
         pattern = walk.instant.system.pattern
         right = pushed + np.stack([pattern.product(slope, moving) for slope in slopes])
         departures = factor.solve(-right.reshape(-1, width)).reshape(len(t), -1, width)

@@ -6,7 +6,7 @@ is stiff, and equations without a rate hold at every instant, the end included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +25,7 @@ class Rule:
     rates: Array
     nodes: Array  # the start and the instants
     legendre: Array
+    powers: Array  # (s + 1, s + 1): from the same values to coefficients of powers
 
     @property
     def stages(self) -> int:
@@ -32,12 +33,9 @@ class Rule:
 
     def weights(self, at: Array, order: int = 0) -> Array:
         """The polynomial's value, or a derivative, at shares of the window from values at the nodes, (points, s + 1)."""
-        basis = np.polynomial.legendre.Legendre
-        columns = [
-            (basis.basis(n, domain=[0.0, 1.0]).deriv(order) if order else basis.basis(n, domain=[0.0, 1.0]))(at)
-            for n in range(self.stages + 1)
-        ]
-        return np.stack(columns, axis=-1) @ self.legendre
+        at, degrees = np.asarray(at, float), np.arange(order, self.stages + 1)
+        factors = np.prod(degrees[:, None] - np.arange(order), axis=1)
+        return np.asarray((at[..., None] ** (degrees - order) * factors) @ self.powers[order:])
 
 
 @lru_cache(maxsize=16)
@@ -45,7 +43,7 @@ def rule_of(stages: int) -> Rule:
     inner = special.roots_jacobi(stages - 1, 1.0, 0.0)[0] if stages > 1 else np.empty(0)
     instants = np.append(0.5 * (1.0 + inner), 1.0)
     nodes = np.append(0.0, instants)
-    powers = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, stages)
-    legendre = np.linalg.inv(powers)
-    rule = Rule(instants, np.empty(0), nodes, legendre)
-    return Rule(instants, rule.weights(instants, 1)[:, 1:], nodes, legendre)
+    legendre = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, stages))
+    powers = np.linalg.inv(np.vander(nodes, increasing=True))
+    rule = Rule(instants, np.empty(0), nodes, legendre, powers)
+    return replace(rule, rates=rule.weights(instants, 1)[:, 1:])

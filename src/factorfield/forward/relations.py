@@ -54,6 +54,14 @@ class Expression:
     moving: frozenset[str]  # names of symbols that change in time besides fields
 
     @cached_property
+    def named_fields(self) -> list[tuple[str, FieldJet]]:
+        return [(str(symbol), jet) for symbol, jet in self.fields.items()]
+
+    @cached_property
+    def named_inputs(self) -> list[tuple[str, InputJet]]:
+        return [(str(symbol), jet) for symbol, jet in self.inputs.items()]
+
+    @cached_property
     def linear(self) -> dict[sympy.Symbol, sympy.Expr]:
         """Field symbols with a coefficient that neither fields nor time change."""
         changing = {str(symbol) for symbol in self.fields} | self.moving
@@ -69,7 +77,7 @@ class Expression:
         """The field symbols of the rest."""
         return [symbol for symbol in self.fields if symbol in self.rest.free_symbols]
 
-    @property
+    @cached_property
     def rest_moves(self) -> bool:
         return bool({str(symbol) for symbol in self.rest.free_symbols} & self.moving)
 
@@ -120,7 +128,9 @@ class Compiled:
 
     def __call__(self, values: Mapping[str, Array], places: Points, t: Array) -> list[Array]:
         """`values` of field and input symbols by name; arrays that broadcast to (places, instants)."""
-        arguments = {**self._known, **self._coordinates(places, t), **values}
+        arguments = {**self._known, **values}
+        if self._wanted:
+            arguments |= self._coordinates(places, t)
         with np.errstate(all="ignore"):
             return [np.asarray(v, float) for v in self._function(*(arguments[name] for name in self._order))]
 
@@ -129,15 +139,18 @@ class Compiled:
         constants = self._of.constants.items()
         return {n: np.float64(v) for n, v in constants if n in self.names and not isinstance(v, Table)}
 
+    @cached_property
+    def _wanted(self) -> list[str]:
+        return [name for name in self._of.coordinates if name in self.names]
+
     def _coordinates(self, places: Points, t: Array) -> dict[str, Array]:
-        wanted = [name for name in self._of.coordinates if name in self.names]
         known: dict[str, Array] = {}
-        for name in wanted:
+        for name in self._wanted:
             if name in places:  # time too, where every place has an instant of its own
                 known[name] = np.asarray(places[name])[:, None]
             elif name == TIME:
                 known[name] = t[None, :]
-        tables = [name for name in wanted if name not in known]
+        tables = [name for name in self._wanted if name not in known]
         if tables:
             count = len(next(iter(places.values()))) if places else 1
             spread = {TIME: np.tile(t, count)} | {axis: np.repeat(x, len(t)) for axis, x in places.items()}

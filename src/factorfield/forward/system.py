@@ -6,7 +6,7 @@ instant to instant is assembled once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,7 +40,7 @@ class System:
     def at(self, inputs: Coefficients) -> Instant:
         return Instant(self, inputs)
 
-    @property
+    @cached_property
     def is_linear(self) -> bool:
         """In fields, with coefficients that do not change in time."""
         return not any(term.expression.live for term in self.terms)
@@ -54,12 +54,17 @@ class Instant:
     inputs: Coefficients
 
     @cached_property
+    def _still(self) -> dict[Term, dict[str, Array]]:
+        """Values of inputs that do not change in time."""
+        return {term: term.still(self.inputs) for term in self.system.terms}
+
+    @cached_property
     def constant(self) -> tuple[Array, Array]:
         """Slopes by u and by u' of the linear parts."""
         pattern = self.system.pattern
         slopes, masses = np.zeros(pattern.slots), np.zeros(pattern.slots)
         for term in self.system.terms:
-            known = term.linear_slopes(self.inputs)
+            known = term.linear_slopes(self.inputs, self._still[term])
             for matrix, is_rate in ((slopes, False), (masses, True)):
                 part = [(jet, slope) for jet, slope in known if jet.is_rate == is_rate]
                 if part:
@@ -69,7 +74,7 @@ class Instant:
             np.add.at(slopes, pattern.positions(rows, columns), values)
         return slopes, masses
 
-    @property
+    @cached_property
     def _live(self) -> list[Term]:
         """Terms whose rest changes with fields or time."""
         return [term for term in self.system.terms if term.expression.live or term.expression.rest_moves]
@@ -80,14 +85,14 @@ class Instant:
         nothing, total = np.zeros((self.system.size, 1)), np.zeros((self.system.size, 1))
         for term in self.system.terms:
             if not (term.expression.live or term.expression.rest_moves) and term.expression.rest != 0:
-                total += term.rest(nothing, nothing, np.zeros(1), self.inputs)
+                total += term.rest(nothing, nothing, np.zeros(1), self.inputs, self._still[term])
         return total
 
     def residual(self, values: Array, rates: Array, t: Array) -> Array:
         pattern, (slopes, masses) = self.system.pattern, self.constant
         total = pattern.product(slopes, values) + pattern.product(masses, rates) + self.still
         for term in self._live:
-            total += term.rest(values, rates, t, self.inputs)
+            total += term.rest(values, rates, t, self.inputs, self._still[term])
         return total
 
     def residual_and_slopes(self, values: Array, rates: Array, t: Array) -> tuple[Array, Array, Array]:
@@ -97,9 +102,9 @@ class Instant:
         slopes, masses = (np.repeat(m[None, :], len(t), axis=0) for m in (fixed, fixed_masses))
         for term in self._live:
             if not term.expression.live:
-                total += term.rest(values, rates, t, self.inputs)
+                total += term.rest(values, rates, t, self.inputs, self._still[term])
                 continue
-            rest, known = term.rest_and_slopes(values, rates, t, self.inputs)
+            rest, known = term.rest_and_slopes(values, rates, t, self.inputs, self._still[term])
             total += rest
             for matrix, is_rate in ((slopes, False), (masses, True)):
                 part = [(jet, slope) for jet, slope in known if jet.is_rate == is_rate]
@@ -113,25 +118,17 @@ class Instant:
         for term in self.system.terms:
             names = {jet.name for jet in term.expression.inputs.values()}
             if names & set(directions):
-                total += term.pushed(term.input_slopes(values, rates, t, self.inputs), directions, t, width)
+                slopes = term.input_slopes(values, rates, t, self.inputs, self._still[term])
+                total += term.pushed(slopes, directions, t, width)
         return total
 
     def pulled(self, values: Array, rates: Array, t: float, adjoint: Array) -> dict[str, Array]:
         """The transpose of `moved` at one instant, by input."""
         result: dict[str, Array] = {}
         for term in self.system.terms:
-            slopes = term.input_slopes(values[:, None], rates[:, None], np.array([t]), self.inputs)
+            slopes = term.input_slopes(
+                values[:, None], rates[:, None], np.array([t]), self.inputs, self._still[term]
+            )
             for name, part in term.pulled(slopes, adjoint, t).items():
                 result[name] = result[name] + part if name in result else part
         return result
-
-
-def sizes_of_fields(values: Array, offsets: Sequence[int]) -> Array:
-    """The largest value of each field's coefficients, repeated for each of them."""
-    ends = [*offsets[1:], len(values)]
-    sizes = np.empty(len(values))
-    for low, high in zip(offsets, ends, strict=True):
-        sizes[low:high] = np.max(np.abs(values[low:high]), initial=0.0)
-    return sizes
-
-

@@ -17,6 +17,7 @@ from factorfield.space.cells import Cells, TestFunctions
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Still = Mapping[str, Array]  # values of inputs that do not change in time, by symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,11 @@ class Term:
         return sparse.csr_matrix((np.ones(len(kept)), (rows[kept], kept)), shape=shape)
 
     def columns(self, jet: FieldJet) -> Indices:
-        return self.cells.index + self.offsets[jet.field]
+        return self._columns[jet.field]
+
+    @cached_property
+    def _columns(self) -> list[Indices]:
+        return [self.cells.index + offset for offset in self.offsets]
 
     def entries(self) -> tuple[Indices, Indices]:
         """Rows and columns at which the slopes may differ from zero."""
@@ -75,17 +80,29 @@ class Term:
 
     # -- evaluation
 
-    def seen(self, names: frozenset[str], values: Array, rates: Array, t: Array, inputs: Coefficients) -> dict[str, Any]:
+    def still(self, inputs: Coefficients) -> dict[str, Array]:
+        """Values of the inputs that do not change in time, (places, 1)."""
+        at = np.zeros(1)
+        return {
+            name: self.inputs[jet.name].values(inputs[jet.name], self.flat, at, jet.orders)
+            for name, jet in self.expression.named_inputs
+            if self.inputs[jet.name].time is None
+        }
+
+    def seen(
+        self, names: frozenset[str], values: Array, rates: Array, t: Array, inputs: Coefficients,
+        still: Mapping[str, Array],
+    ) -> dict[str, Array]:  # fmt: skip
         """Values of the symbols named, at all places and instants, (places, instants)."""
-        result: dict[str, Array] = {}
-        for symbol, jet in self.expression.fields.items():
-            if str(symbol) in names:
+        result = dict(still)
+        for name, jet in self.expression.named_fields:
+            if name in names:
                 local = (rates if jet.is_rate else values)[self.columns(jet)]
-                result[str(symbol)] = np.matmul(self.cells.table(jet.orders), local).reshape(-1, len(t))
-        for symbol, part in self.expression.inputs.items():
-            if str(symbol) in names:
+                result[name] = np.matmul(self.cells.table(jet.orders), local).reshape(-1, len(t))
+        for name, part in self.expression.named_inputs:
+            if name in names and name not in still:
                 source = self.inputs[part.name]
-                result[str(symbol)] = source.values(inputs[part.name], self.flat, t, part.orders)
+                result[name] = source.values(inputs[part.name], self.flat, t, part.orders)
         return result
 
     def tested(self, values: Array, instants: int) -> Array:
@@ -94,23 +111,23 @@ class Term:
         whole = np.broadcast_to(values, (cells * points, instants)).reshape(cells, points, instants)
         return np.asarray(self._gather @ np.matmul(self.weighted, whole).reshape(-1, instants))
 
-    def rest(self, values: Array, rates: Array, t: Array, inputs: Coefficients) -> Array:
+    def rest(self, values: Array, rates: Array, t: Array, inputs: Coefficients, still: Still) -> Array:
         """What the rest of the relation adds to the rows."""
         function = self.expression.rest_value
-        return self.tested(function(self.seen(function.names, values, rates, t, inputs), self.flat, t)[0], len(t))
+        return self.tested(function(self.seen(function.names, values, rates, t, inputs, still), self.flat, t)[0], len(t))
 
     def rest_and_slopes(
-        self, values: Array, rates: Array, t: Array, inputs: Coefficients
+        self, values: Array, rates: Array, t: Array, inputs: Coefficients, still: Still
     ) -> tuple[Array, list[tuple[FieldJet, Array]]]:
         function = self.expression.rest_and_slopes
-        value, *slopes = function(self.seen(function.names, values, rates, t, inputs), self.flat, t)
+        value, *slopes = function(self.seen(function.names, values, rates, t, inputs, still), self.flat, t)
         jets = [self.expression.fields[symbol] for symbol in self.expression.live]
         return self.tested(value, len(t)), list(zip(jets, slopes, strict=True))
 
-    def linear_slopes(self, inputs: Coefficients) -> list[tuple[FieldJet, Array]]:
+    def linear_slopes(self, inputs: Coefficients, still: Still) -> list[tuple[FieldJet, Array]]:
         """Of the linear part, (places, 1)."""
         function, nothing = self.expression.linear_coefficients, np.zeros((self.size, 1))
-        slopes = function(self.seen(function.names, nothing, nothing, np.zeros(1), inputs), self.flat, np.zeros(1))
+        slopes = function(self.seen(function.names, nothing, nothing, np.zeros(1), inputs, still), self.flat, np.zeros(1))
         return list(zip((self.expression.fields[s] for s in self.expression.linear), slopes, strict=True))
 
     def assembled(self, slopes: Sequence[tuple[FieldJet, Array]], slots: Mapping[int, Indices], count: int,
@@ -131,12 +148,14 @@ class Term:
 
     # -- slopes by inputs
 
-    def input_slopes(self, values: Array, rates: Array, t: Array, inputs: Coefficients) -> list[tuple[InputJet, Array]]:
+    def input_slopes(
+        self, values: Array, rates: Array, t: Array, inputs: Coefficients, still: Still
+    ) -> list[tuple[InputJet, Array]]:
         """By derivatives of inputs, (places, instants)."""
         if not self.expression.inputs:
             return []
         function = self.expression.input_slopes
-        slopes = function(self.seen(function.names, values, rates, t, inputs), self.flat, t)
+        slopes = function(self.seen(function.names, values, rates, t, inputs, still), self.flat, t)
         return list(zip(self.expression.inputs.values(), slopes, strict=True))
 
     def pushed(self, slopes: Sequence[tuple[InputJet, Array]], directions: Directions, t: Array, width: int) -> Array:

@@ -214,7 +214,9 @@ class Ladder:
         inputs = self.latents.coefficients(e)
         paths = [fitted.point.path, *self._coarser_paths(fitted, level, inputs)]
         columns += self._columns(fitted, paths)
-        space = self._relative(fitted, columns)
+        space, beside = self._relative(fitted, columns), self._beside_std(fitted, columns)
+        if space > self.tolerance and beside > self.rungs.beside_std:  # a finer grid is needed in any case
+            return Estimate(tuple(columns), space, 0.0, 0.0, beside)
         timed = self._by_windows(fitted, forward, inputs) if self.layout.moves else []
         return Estimate(
             tuple(columns + timed), space, self._relative(fitted, timed), self._std_change(fitted, level),

@@ -12,7 +12,7 @@ from factorfield.forward.algebra import Singular
 from factorfield.forward.discrete import Layout
 from factorfield.forward.map import ForwardMap
 from factorfield.forward.newton import NotConverged
-from factorfield.inference.fit import Counter, Fit, Task, fit
+from factorfield.inference.fit import ROUGH, Counter, Fit, Task, fit
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder, Rungs
 from factorfield.inference.latents import Latents, latents_of
 from factorfield.inference.measurements import Measurements
@@ -60,20 +60,27 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
     level, forward = ladder.first_map(start)
     task = Task(forward, ladder.latents, with_noise(Measurements.of(problem), search))
     tell("fitting", 0.3)
-    fitted = fit(task, approach(task, start, search))
+    fitted = fit(task, approach(task, start, search), ROUGH)
     tolerance = rungs.time_share * search.tolerance
     for number in range(search.most_rounds):
         tell(f"comparing resolutions, round {number + 1}", 0.5 + 0.4 * number / search.most_rounds)
         estimate = ladder.estimate(fitted, level)
         ended = _enough(estimate, search, rungs)
         if ended:
-            return Inferred(fitted, estimate, ladder, level, tolerance, ended)
+            return Inferred(polished(fitted), estimate, ladder, level, tolerance, ended)
         finer = _finer(ladder, fitted, estimate, level, tolerance, search)
         if finer is None:
             break
         level, tolerance, forward = finer
-        fitted = fit(replace(fitted.task, map=forward), fitted.point.e)
-    return Inferred(fitted, estimate, ladder, level, tolerance, "no finer resolution")
+        fitted = fit(replace(fitted.task, map=forward), fitted.point.e, ROUGH)
+    return Inferred(polished(fitted), estimate, ladder, level, tolerance, "no finer resolution")
+
+
+def polished(fitted: Fit) -> Fit:
+    """The mode to full accuracy."""
+    if fitted.task.is_affine and not fitted.task.measurements.open:
+        return fitted
+    return fit(fitted.task, fitted.point.e, known=fitted)
 
 
 def _enough(estimate: Estimate, search: Search, rungs: Rungs) -> str:
@@ -130,7 +137,7 @@ def approach(task: Task, start: Array, search: Search) -> Array:
         part = shortened(task, until)
         if part is not None:
             try:
-                start = fit(part, start).point.e
+                start = fit(part, start, ROUGH).point.e
             except (NotConverged, Singular):
                 continue
     return start

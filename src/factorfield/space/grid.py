@@ -26,7 +26,7 @@ class Grid:
     axes: Mapping[str, Basis]
     _tests: dict[tuple[str, tuple[Held, ...]], Tests] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def size(self) -> int:
         return int(np.prod([basis.size for basis in self.axes.values()], dtype=int))
 
