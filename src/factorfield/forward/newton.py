@@ -21,7 +21,7 @@ class NotConverged(ArithmeticError):
 class Tuning:
     """Sizes are relative to the largest value of each field."""
 
-    settled: float = 1e-12  # a last step this small ends the search
+    settled: float = 1e-10  # a last step this small ends the search
     rounding: float = 1e-8  # steps below this that shrink no further are rounding
     fast: float = 0.05  # the share of the step before above which slopes are taken anew
     most_steps: int = 40

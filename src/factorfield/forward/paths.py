@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from factorfield.forward.inputs import Coefficients
+from factorfield.forward.inputs import Coefficients, Input
 from factorfield.forward.radau import rule_of
-from factorfield.forward.relations import Expression
-from factorfield.problem.domain import TIME, Points
+from factorfield.forward.relations import Compiled, Expression
+from factorfield.problem.domain import TIME, Orders, Points
 from factorfield.space.grid import Grid
 
 Array = NDArray[np.float64]
@@ -94,7 +94,7 @@ class Reading:
 
     values: Array
     rows: Matrix  # (points, all coefficients of the path)
-    input_rows: Mapping[str, Matrix]  # (points, coefficients), for inputs that it reads itself
+    input_rows: Mapping[str, Array]  # (points, coefficients), for inputs that it reads itself
 
     def moved(self, tangent: Array, directions: Mapping[str, Array]) -> Array:
         """How the values move, (points, columns), where the path moves by a tangent (windows, instants, n, columns)."""
@@ -106,45 +106,60 @@ class Reading:
         return total
 
 
-def read(expression: Expression, path: Path, points: Points, inputs: Mapping[str, object]) -> Reading:
-    """A relation at scattered points."""
+def values_at(expression: Expression, path: Path, points: Points, inputs: Mapping[str, Input]) -> Array:
+    """A relation at scattered points, its values only."""
+    names, seen, flat = expression.value.names, {}, path.values.reshape(-1)
+    for name, jet in expression.named_fields:
+        if name in names:
+            orders = dict(jet.orders) | ({TIME: 1} if jet.is_rate else {})
+            seen[name] = np.asarray(path.rows(jet.field, orders, points) @ flat)
+    for name, part in expression.named_inputs:
+        if name in names:
+            seen[name] = np.asarray(_input_rows(inputs[part.name], points, part.orders) @ path.inputs[part.name])
+    return _at_points(expression.value, seen, points, len(next(iter(points.values()))))[0]
+
+
+def read(expression: Expression, path: Path, points: Points, inputs: Mapping[str, Input]) -> Reading:
+    """A relation at scattered points, with its rows."""
     count = len(next(iter(points.values())))
     flat = path.values.reshape(-1)
-    seen, read_rows = {}, {}
-    for symbol, jet in expression.fields.items():
+    seen, read_rows, features = {}, [], []
+    for name, jet in expression.named_fields:
         orders = dict(jet.orders) | ({TIME: 1} if jet.is_rate else {})
-        read_rows[symbol] = path.rows(jet.field, orders, points)
-        seen[str(symbol)] = np.asarray(read_rows[symbol] @ flat)
-    input_features = {}
-    for symbol, part in expression.inputs.items():
-        input_features[symbol] = _input_rows(inputs[part.name], points, part.orders)
-        seen[str(symbol)] = np.asarray(input_features[symbol] @ path.inputs[part.name])
+        read_rows.append(path.rows(jet.field, orders, points))
+        seen[name] = np.asarray(read_rows[-1] @ flat)
+    for name, part in expression.named_inputs:
+        features.append(_input_rows(inputs[part.name], points, part.orders))
+        seen[name] = np.asarray(features[-1] @ path.inputs[part.name])
     value, *slopes = _at_points(expression.value_and_slopes, seen, points, count)
-    rows: Matrix = sparse.csr_matrix((count, flat.size))
-    for symbol, slope in zip(expression.fields, slopes, strict=True):
-        rows = rows + sparse.diags(slope) @ read_rows[symbol]
-    input_rows: dict[str, Matrix] = {}
+    scaled = [_scaled(rows, slope) for rows, slope in zip(read_rows, slopes, strict=True)]
+    total = sum(scaled[1:], scaled[0]) if scaled else sparse.csr_matrix((count, flat.size))
+    input_rows: dict[str, Array] = {}
     if expression.inputs:
-        for (symbol, part), slope in zip(
-            expression.inputs.items(), _at_points(expression.input_slopes, seen, points, count), strict=True
-        ):
-            scaled = slope[:, None] * input_features[symbol]
-            input_rows[part.name] = input_rows[part.name] + scaled if part.name in input_rows else scaled
-    return Reading(value, rows, input_rows)
+        parts = zip(expression.named_inputs, features, strict=True)
+        by_input = _at_points(expression.input_slopes, seen, points, count)
+        for ((_, part), table), slope in zip(parts, by_input, strict=True):
+            moved = slope[:, None] * table
+            input_rows[part.name] = input_rows[part.name] + moved if part.name in input_rows else moved
+    return Reading(value, total, input_rows)
 
 
-def _at_points(function: object, seen: Mapping[str, Array], points: Points, count: int) -> list[Array]:
+def _scaled(rows: Matrix, slope: Array) -> Matrix:
+    return rows if np.all(slope == 1.0) else sparse.csr_matrix(sparse.diags(slope) @ rows)
+
+
+def _at_points(function: Compiled, seen: Mapping[str, Array], points: Points, count: int) -> list[Array]:
     """Every point has an instant of its own: coordinates, t among them, are read as places."""
     columns = {name: x[:, None] for name, x in seen.items()}
     t = np.zeros(1)
-    return [np.broadcast_to(v, (count, 1))[:, 0] for v in function(columns, points, t)]  # type: ignore[operator]
+    return [np.broadcast_to(v, (count, 1))[:, 0] for v in function(columns, points, t)]
 
 
-def _input_rows(source: object, points: Points, orders: object) -> Array:
+def _input_rows(source: Input, points: Points, orders: Orders) -> Array:
     """Features of an input at points with instants of their own, (points, coefficients)."""
     count = len(next(iter(points.values())))
     t = np.asarray(points[TIME], float) if TIME in points else np.zeros(count)
-    by_time = source.over_time(t, orders)  # type: ignore[attr-defined]
-    by_space = source.over_space(dict(points), orders)  # type: ignore[attr-defined]
+    by_time = source.over_time(t, orders)
+    by_space = source.over_space(dict(points), orders)
     by_space = by_space.toarray() if sparse.issparse(by_space) else by_space
     return np.asarray((by_time[:, :, None] * by_space[:, None, :]).reshape(count, -1))

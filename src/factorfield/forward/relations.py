@@ -105,6 +105,10 @@ class Expression:
         return Compiled(self, [self.expression.diff(symbol) for symbol in self.inputs])
 
     @cached_property
+    def value(self) -> Compiled:
+        return Compiled(self, [self.expression])
+
+    @cached_property
     def value_and_slopes(self) -> Compiled:
         """The whole relation, then its slopes by all field symbols."""
         return Compiled(self, [self.expression, *(self.expression.diff(symbol) for symbol in self.fields)])

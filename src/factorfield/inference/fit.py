@@ -29,7 +29,7 @@ LOG_TWO_PI = float(np.log(2.0 * np.pi))
 class Tuning:
     """When Gauss-Newton ends."""
 
-    settled: float = 1e-7  # half of the squared step in units of the posterior's std
+    settled: float = 1e-6  # half of the squared step in units of the posterior's std
     most_steps: int = 60
     most_halvings: int = 12
     least_decrease: float = 1e-4  # share of the predicted one
@@ -185,7 +185,7 @@ def fit(task: Task, start: Array, tuning: Tuning = TUNING, known: Fit | None = N
         return _with_noise(Fit(task, point, slopes, Gaussian.of(point.e, slopes), 0, True), tuning)
     if task.is_affine:
         return _with_noise(_affine(task, known), tuning)
-    return _with_noise(_searched(task, start, tuning), tuning)
+    return _with_noise(_searched(task, start, tuning, known), tuning)
 
 
 def _affine(task: Task, known: Fit | None) -> Fit:
@@ -217,11 +217,15 @@ def _step_to(point: Point, slopes: Array) -> Array:
     return np.asarray(slopes.T @ linalg.cho_solve(linalg.cho_factor(slopes @ slopes.T + np.eye(count)), wanted))
 
 
-def _searched(task: Task, start: Array, tuning: Tuning) -> Fit:
+def _searched(task: Task, start: Array, tuning: Tuning, known: Fit | None = None) -> Fit:
     """Gauss-Newton with a line search on the true misfit."""
-    point, has_settled = task.at(start), False
+    point = task.at(start) if known is None else task.read(known.point.e, known.point.path)
+    has_settled = False
     for step in range(1, tuning.most_steps + 1):
-        tangent = None if task.by_adjoint else task.tangent(point.path)
+        if known is not None and step == 1 and not task.by_adjoint:
+            tangent: Array | None = known.tangent
+        else:
+            tangent = None if task.by_adjoint else task.tangent(point.path)
         slopes = task.slopes(point, tangent)
         move = _step_to(point, slopes) - point.e
         predicted = 0.5 * float(move @ move + np.sum((slopes @ move) ** 2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from factorfield.forward.algebra import Singular
 from factorfield.forward.discrete import Discrete, Layout
 from factorfield.forward.map import START, ForwardMap, choose_windows
 from factorfield.forward.newton import NotConverged
-from factorfield.forward.paths import Path, read
+from factorfield.forward.paths import Path, read, values_at
 from factorfield.forward.relations import Expression, expression_of
 from factorfield.inference.fit import Fit, Gaussian, Task
 from factorfield.inference.latents import Latents
@@ -81,7 +82,7 @@ class ErrorColumn:
     def at(self, expression: Expression, points: Mapping[str, Array], inputs: Mapping[str, Any]) -> Array:
         """Of a relation at points, the latents apart."""
         parts = zip(self.shares, self.paths, strict=True)
-        return np.asarray(sum(share * read(expression, path, points, inputs).values for share, path in parts))
+        return np.asarray(sum(share * values_at(expression, path, points, inputs) for share, path in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +186,12 @@ class Ladder:
             return means, np.zeros((*means.shape, 0))
         return means, np.stack([reading.moved(tangent, {}) for reading in readings])
 
-    @property
+    @cached_property
     def values(self) -> list[Expression]:
         """The fields themselves."""
         return [expression_of(self.problem, self.problem.relation(f), self.problem.fields) for f in self.problem.fields]
 
-    @property
+    @cached_property
     def places(self) -> dict[str, Array]:
         """Where resolutions are compared: at uneven places all over the domain."""
         problem = self.problem
@@ -280,7 +281,7 @@ class Ladder:
         return replace(column, latents=-fitted.belief.covariance_times(fitted.slopes.T @ missed))
 
     def _fields(self, path: Path) -> Array:
-        return np.stack([read(e, path, self.places, self.latents.inputs).values for e in self.values])
+        return np.stack([values_at(e, path, self.places, self.latents.inputs) for e in self.values])
 
     def _sizes(self, seen: Array) -> Array:
         """Of every field: half of the range of its values, or their size where they hardly differ."""

@@ -31,6 +31,7 @@ class Search:
     most_rounds: int = 8  # of finer resolutions
     horizons: tuple[float, ...] = (0.1, 0.25, 0.5)  # shares of the readings, in order of time, that are taken in first
     far: float = 4.0  # mean squared residual at the prior mean above which that is done
+    much: float = 300.0  # errors over the tolerance from which on a grid is skipped
     first_noise: float = 0.05  # of the readings' range: a sigma that is estimated begins there
 
 
@@ -100,7 +101,8 @@ def _finer(
     """A map of a finer grid or with shorter windows, whichever errs more; None where there is none."""
     in_space = estimate.space >= estimate.time or estimate.std_change > ladder.rungs.std_change
     if in_space and ladder.has_level(level + 1):
-        level += 1
+        is_far = estimate.space > search.much * search.tolerance and estimate.beside_std > 1.0
+        level += 2 if is_far and ladder.has_level(level + 2) else 1
     elif ladder.layout.moves and estimate.time > search.tolerance:
         tolerance *= max(0.02, 0.3 * search.tolerance / estimate.time)
     else:
