@@ -20,6 +20,7 @@ from factorfield.posterior.base import Estimate, Posterior
 from factorfield.posterior.covariance import correlation, covariance
 from factorfield.posterior.measuring import next_measurements
 from factorfield.posterior.parts import std_parts
+from factorfield.problem.domain import TIME
 from factorfield.problem.horizon import extended
 from factorfield.problem.problem import Condition, Problem
 from factorfield.version import versions
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
+EXTENDABLE = ("chain", "forward")  # methods
 HELP = {
     "converged": "the method met its own criterion",
     "unresolved": "what the representation leaves out is more than was asked: try more modes, or a smoother problem",
@@ -72,6 +74,7 @@ class Solution:
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: Model | None = None
     resume: Callable[[Problem], Solution] | None = None  # with more conditions or a later end, all choices kept
+    advance: Callable[[Problem], Solution] | None = None  # the same until a later end, from the present end on
     advice: tuple[Advice, ...] | None = ()  # what a user should know; None: a file that does not say
     unresolved: str | None = None  # an axis along which `refine` has to add modes
     evidence: Callable[[], float | None] | None = None  # computes log_evidence, when it is asked for
@@ -205,10 +208,25 @@ class Solution:
 
     def extend(self, t: float) -> Solution:
         """A new solution up to a later end of time, without starting over: a forecast beyond what was measured."""
-        longer, method = extended(self.problem, t), self.settings.get("method")
-        if method != "chain":
-            raise expected("a solution by method='chain'", f"one by {method}", "ff.solve with the longer domain")
-        return self._resumed(longer, "ff.solve with the longer domain")
+        attempt, method = "ff.solve with the longer domain", self.settings.get("method")
+        if method not in EXTENDABLE:
+            raise expected(f"a solution by method={' or '.join(map(repr, EXTENDABLE))}", f"one by {method}", attempt)
+        longer = extended(self.problem, t)
+        for name, coefficient in self.problem.functions.items() if method == "chain" else ():
+            if TIME in coefficient.over:
+                raise expected("coefficients that do not depend on time", f"{name} over {TIME}", attempt)
+        return self._resumed(longer, attempt)
+
+    def update(self, more: Condition | Sequence[Condition] = (), *, until: float) -> Solution:
+        """A new solution until a later end that also knows measurements since the present one: `extend` and `condition`
+        in one step. What is known of the present end is where it begins, so that a step costs the same however long the
+        past is."""
+        added = list(more) if isinstance(more, Sequence) else [more]
+        longer = extended(self.problem, until)
+        problem = longer.replace(conditions=[*longer.conditions, *added]) if added else longer
+        if self.advance is None:
+            raise expected("a solution by method='forward'", f"one by {self.settings.get('method')}", "extend, condition")
+        return self._announced(self.advance(problem))
 
     def _resumed(self, problem: Problem, attempt: str) -> Solution:
         if self.resume is None:
@@ -216,8 +234,11 @@ class Solution:
             other = any(statement.noise is not None for statement in self.problem.statements)
             received = f"one by {method}{' with other noise' if other else ''}"
             raise expected("a solution by method='chain' or 'tree' with Gaussian noise", received, attempt)
-        solution = with_std_parts(self.resume(problem))
-        warn_of(solution.advice or (), stacklevel=3)
+        return self._announced(self.resume(problem))
+
+    def _announced(self, solution: Solution) -> Solution:
+        solution = with_std_parts(solution)
+        warn_of(solution.advice or (), stacklevel=4)
         return solution
 
     def default_grid(self) -> dict[str, Array]:

@@ -23,7 +23,7 @@ from factorfield.problem.domain import TIME
 
 Array = NDArray[np.float64]
 AT_ONCE = 4_000_000  # numbers of slopes and right-hand sides that are made at once
-START = "the start"  # among directions: how latents move the coefficients at the start, (coefficients, columns)
+START = "the start"  # among inputs: the coefficients of the fields where the map begins, if not at the problem's start
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,6 @@ class ForwardMap:
     discrete: Discrete
     edges: Array
     stages: int = Steps.stages
-    begins_at: Array | None = None  # coefficients of the fields where the map begins, instead of the problem's start
 
     @property
     def lower(self) -> float:
@@ -141,9 +140,9 @@ class ForwardMap:
         return Path(self.discrete.grid, self.edges, np.stack(walk.windows), inputs)
 
     def start(self, inputs: Coefficients) -> Array:
-        """The fields of a steady problem, or at the start of time."""
-        if self.begins_at is not None:
-            return self.begins_at
+        """The fields of a steady problem, or at the start of time: an input of its own where the map begins later."""
+        if START in inputs:
+            return inputs[START]
         return newton.solve(self._first(inputs), np.zeros(self.discrete.size))[0]
 
     def _first(self, inputs: Coefficients) -> SteadyEquations:

@@ -180,7 +180,7 @@ class Ladder:
         tangent = None
         if self.latents.size:
             tangent = forward.tangent(path, self.latents.directions(self.draws))
-        readings = [read(expression, path, self.places, self.latents.inputs) for expression in self.values]
+        readings = [read(expression, path, self.everywhere, self.latents.inputs) for expression in self.values]
         means = np.stack([reading.values for reading in readings])
         if tangent is None:
             return means, np.zeros((*means.shape, 0))
@@ -192,8 +192,8 @@ class Ladder:
         return [expression_of(self.problem, self.problem.relation(f), self.problem.fields) for f in self.problem.fields]
 
     @cached_property
-    def places(self) -> dict[str, Array]:
-        """Where resolutions are compared: at uneven places all over the domain."""
+    def everywhere(self) -> dict[str, Array]:
+        """Uneven places all over the domain."""
         problem = self.problem
         count = self.rungs.places[len(problem.domain.space)]
         axes = {}
@@ -206,13 +206,20 @@ class Ladder:
             points = {axis: x[inside] for axis, x in points.items()}
         return points
 
+    def places(self, edges: Array) -> dict[str, Array]:
+        """Where resolutions are compared: those places, in time between the ends of a path."""
+        points, time = self.everywhere, self.problem.domain.get(TIME)
+        if time is None or not len(edges) or (edges[0] == time.lower and edges[-1] == time.upper):
+            return points
+        share = (points[TIME] - time.lower) / time.length
+        return {**points, TIME: edges[0] + share * (edges[-1] - edges[0])}
+
     # -- errors
 
     def estimate(self, fitted: Fit, level: int) -> Estimate:
         """Of a fit, by coarser grids and other windows at the same latents."""
         columns: list[ErrorColumn] = []
-        forward, e = fitted.task.map, fitted.point.e
-        inputs = self.latents.coefficients(e)
+        forward, inputs = fitted.task.map, fitted.point.path.inputs
         paths = [fitted.point.path, *self._coarser_paths(fitted, level, inputs)]
         columns += self._columns(fitted, paths)
         space, beside = self._relative(fitted, columns), self._beside_std(fitted, columns)
@@ -231,10 +238,24 @@ class Ladder:
                 break
             try:
                 fitted.task.counter.runs += 1
-                paths.append(replace(fitted.task.map, discrete=self.discrete(coarser)).run(inputs))
+                paths.append(self._on_grid(fitted, coarser).run(self._projected(fitted, inputs, coarser)))
             except (NotConverged, Singular):
                 break
         return paths
+
+    def _on_grid(self, fitted: Fit, level: int) -> ForwardMap:
+        """The map of a fit on the grid of another level."""
+        discrete = Discrete(self.layout, self.discrete(level).grid, fitted.task.latents.inputs)
+        return replace(fitted.task.map, discrete=discrete)
+
+    def _projected(self, fitted: Fit, inputs: Mapping[str, Array], level: int) -> Mapping[str, Array]:
+        """The inputs on another grid: where a segment begins later, its start is one of them."""
+        if START not in inputs:
+            return inputs
+        fields = inputs[START].reshape(len(self.values), -1)
+        grid = fitted.point.path.grid
+        moved = [grid.projected(field, self.discrete(level).grid) for field in fields]
+        return {**inputs, START: np.concatenate(moved)}
 
     def _by_windows(self, fitted: Fit, forward: ForwardMap, inputs: Mapping[str, Array]) -> list[ErrorColumn]:
         """By windows joined in pairs and fours; by windows cut in two where there are few."""
@@ -273,15 +294,16 @@ class Ladder:
         ]
 
     def _column(self, fitted: Fit, paths: tuple[Path, Path], share: float) -> ErrorColumn:
-        column = ErrorColumn(paths, (share, -share), np.zeros(self.latents.size))
-        if not self.latents.size or not fitted.task.measurements.count:
+        latents = fitted.task.latents
+        column = ErrorColumn(paths, (share, -share), np.zeros(latents.size))
+        if not latents.size or not fitted.task.measurements.count:
             return column
-        readings = [fitted.task.measurements.reading(path, self.latents.inputs).values for path in paths]
+        readings = [fitted.task.measurements.reading(path, latents.inputs).values for path in paths]
         missed = share * (readings[0] - readings[1]) / fitted.task.measurements.sigmas
         return replace(column, latents=-fitted.belief.covariance_times(fitted.slopes.T @ missed))
 
     def _fields(self, path: Path) -> Array:
-        return np.stack([values_at(e, path, self.places, self.latents.inputs) for e in self.values])
+        return np.stack([values_at(e, path, self.places(path.edges), self.latents.inputs) for e in self.values])
 
     def _sizes(self, seen: Array) -> Array:
         """Of every field: half of the range of its values, or their size where they hardly differ."""
@@ -291,7 +313,8 @@ class Ladder:
     def _error_at_places(self, fitted: Fit, columns: Sequence[ErrorColumn]) -> Array:
         """(columns, fields, places), the latents' part included where the tangent is known."""
         inputs = self.latents.inputs
-        parts = [[column.at(e, self.places, inputs) for e in self.values] for column in columns]
+        places = self.places(fitted.point.path.edges)
+        parts = [[column.at(e, places, inputs) for e in self.values] for column in columns]
         return np.array(parts).reshape(len(columns), len(self.values), -1)
 
     def _relative(self, fitted: Fit, columns: Sequence[ErrorColumn]) -> float:
@@ -303,21 +326,22 @@ class Ladder:
 
     def _beside_std(self, fitted: Fit, columns: Sequence[ErrorColumn]) -> float:
         """The error of the measured functionals over their posterior std."""
-        if not columns or not fitted.task.measurements.count or not self.latents.size:
+        if not columns or not fitted.task.measurements.count or not fitted.task.latents.size:
             return np.inf
         std = np.sqrt(np.sum(fitted.belief.spread(fitted.slopes) ** 2, axis=1))
         sigmas = fitted.task.measurements.sigmas
         missed = np.zeros(len(sigmas))
         for column in columns:
-            parts = [fitted.task.measurements.reading(path, self.latents.inputs).values for path in column.paths]
+            parts = [fitted.task.measurements.reading(path, fitted.task.latents.inputs).values for path in column.paths]
             missed += (np.tensordot(column.shares, parts, 1) / sigmas) ** 2
         return float(np.sqrt(np.sum(missed) / max(np.sum(std**2), 1e-300)))
 
     def _std_change(self, fitted: Fit, level: int) -> float:
         """How much the std of what is measured changes from the coarser grid to this one."""
-        if not self.has_level(level - 1) or not fitted.task.measurements.count or not self.latents.size:
+        task = fitted.task
+        if not self.has_level(level - 1) or not task.measurements.count or START in fitted.point.path.inputs:
             return 0.0
-        coarse = replace(fitted.task, map=replace(fitted.task.map, discrete=self.discrete(level - 1)))
+        coarse = replace(task, map=self._on_grid(fitted, level - 1))
         try:
             slopes = coarse.slopes(coarse.at(fitted.point.e))
         except (NotConverged, Singular):

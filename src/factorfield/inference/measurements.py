@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,9 +50,10 @@ class Measurements:
     estimated: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
-    def of(problem: Problem) -> Measurements:
+    def of(problem: Problem, statements: Sequence[Statement] | None = None) -> Measurements:
+        """Of all statements of a problem, or of some."""
         groups = []
-        for statement in problem.statements:
+        for statement in problem.statements if statements is None else statements:
             if statement.kind == "observation":
                 expression = expression_of(problem, statement.relation, problem.fields)
                 sigma = None if statement.sigma is None else np.broadcast_to(

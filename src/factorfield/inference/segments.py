@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factorfield.forward.inputs import Input
 from factorfield.forward.map import START
 from factorfield.inference.fit import Fit
+from factorfield.inference.ladder import ErrorColumn
 from factorfield.inference.latents import OverTime
 from factorfield.inference.matern import STATE, TimeNodes
 
@@ -37,10 +38,11 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A fit by measurements up to its end. `link` (latents, latents of the next): how the next segment's latents lie in
-    this one's posterior, in units of its root; None for the last segment."""
+    """A fit by measurements up to its end. `link` (latents, first latents of the next segment): where these lie
+    in this one's posterior, in units of its root; None for the last segment."""
 
     fit: Fit
+    columns: tuple[ErrorColumn, ...] = ()  # of its numerical error
     link: Array | None = None
 
     @property
@@ -60,9 +62,10 @@ def smoothed(segments: Sequence[Segment], number: int) -> Belief:
     for segment in reversed(segments[number:-1]):
         before, link = segment.filtered, segment.link
         assert link is not None
+        shared = link.shape[1]  # later latents of the next segment are new there
         free = np.eye(len(link)) - link @ link.T
-        mean = before.mean + before.root @ (link @ belief.mean)
-        belief = Belief(mean, before.root @ np.concatenate([link @ belief.root, free], axis=1))
+        mean = before.mean + before.root @ (link @ belief.mean[:shared])
+        belief = Belief(mean, before.root @ np.concatenate([link @ belief.root[:shared], free], axis=1))
     return belief
 
 

@@ -9,18 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
-from factorfield.forward.discrete import Layout
-from factorfield.forward.map import ForwardMap
+from factorfield.forward.discrete import Discrete, Layout, NotAMap
+from factorfield.forward.map import START, ForwardMap, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.inference.fit import ROUGH, Counter, Fit, Task, fit
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder, Rungs
-from factorfield.inference.latents import Latents, latents_of
+from factorfield.inference.latents import Latents, OverTime, latents_of
 from factorfield.inference.measurements import Measurements
+from factorfield.inference.segments import Segment, carried
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 Report = Callable[[str, float], None]
+UNRESOLVED = "no finer resolution"
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,24 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Inferred:
-    """The posterior at its last resolution."""
+    """The posterior at its last resolution, in segments of time; `ladder` and `level` are those of the last one."""
 
-    fit: Fit
+    problem: Problem
+    segments: tuple[Segment, ...]
     estimate: Estimate
     ladder: Ladder
     level: int
     windows_tolerance: float
     ended_by: str  # which rule ended the refinement
+    search: Search
+
+    @property
+    def fit(self) -> Fit:
+        return self.segments[-1].fit
 
     @property
     def is_resolved(self) -> bool:
-        return self.ended_by != "no finer resolution"
+        return self.ended_by != UNRESOLVED
 
 
 def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, report: Report | None = None) -> Inferred:
@@ -68,13 +76,15 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
         estimate = ladder.estimate(fitted, level)
         ended = _enough(estimate, search, rungs)
         if ended:
-            return Inferred(polished(fitted), estimate, ladder, level, tolerance, ended)
+            break
         finer = _finer(ladder, fitted, estimate, level, tolerance, search)
+        ended = UNRESOLVED
         if finer is None:
             break
         level, tolerance, forward = finer
         fitted = fit(replace(fitted.task, map=forward), fitted.point.e, ROUGH)
-    return Inferred(polished(fitted), estimate, ladder, level, tolerance, "no finer resolution")
+    segments = (Segment(polished(fitted), estimate.columns),)
+    return Inferred(problem, segments, estimate, ladder, level, tolerance, ended, search)
 
 
 def polished(fitted: Fit) -> Fit:
@@ -165,11 +175,90 @@ def shortened(task: Task, until: float) -> Task | None:
     )  # fmt: skip
 
 
-def refit(fitted: Fit, measurements: Measurements, forward: ForwardMap, latents: Latents) -> Fit:
-    """The same map with other measurements, from the mode that is known."""
-    task = Task(forward, latents, measurements, Counter())
-    start = np.zeros(latents.size)
-    start[: len(fitted.point.e)] = fitted.point.e
-    return fit(task, start, known=fitted if forward is fitted.task.map else None)
+# -- more measurements, and a later end
 
 
+def conditioned(inferred: Inferred, problem: Problem) -> Inferred:
+    """The posterior with further measurements and up to a later end, on the same grid and windows.
+
+    `problem` has them all; what it says after the statements of the solved one is new."""
+    last, more = inferred.segments[-1], _new_groups(inferred, problem)
+    is_longer = TIME in problem.domain and problem.domain[TIME].upper > inferred.problem.domain[TIME].upper
+    if len(inferred.segments) > 1:
+        _check_late(last, more)
+        if is_longer:
+            return advanced(inferred, problem)
+    task = last.fit.task
+    measurements = replace(task.measurements, groups=(*task.measurements.groups, *more.groups),
+                           estimated={**more.estimated, **task.measurements.estimated})  # fmt: skip
+    ladder, known, start = inferred.ladder, last.fit, last.fit.point.e
+    forward, latents = task.map, task.latents
+    if is_longer:
+        ladder, forward, start = _longer(inferred, problem)
+        latents, known = ladder.latents, None
+    fitted = fit(Task(forward, latents, measurements, Counter()), start, known=known)
+    estimate = ladder.estimate(fitted, inferred.level)
+    segments = (*inferred.segments[:-1], Segment(fitted, estimate.columns))
+    ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
+    return replace(inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended)
+
+
+def _new_groups(inferred: Inferred, problem: Problem) -> Measurements:
+    added = problem.statements[len(inferred.problem.statements) :]
+    for statement in added:
+        if statement.kind != "observation":
+            raise NotAMap(f"{statement.name!r} is no measurement")
+    return with_noise(Measurements.of(problem, added), inferred.search)
+
+
+def _check_late(last: Segment, more: Measurements) -> None:
+    for group in more.groups:
+        if float(np.min((group.statement.points or {})[TIME])) <= last.begin:
+            raise NotAMap(f"{group.statement.name!r} is of a time before the last update")
+
+
+def _longer(inferred: Inferred, problem: Problem) -> tuple[Ladder, ForwardMap, Array]:
+    """The ladder and the map until the later end, and the latents known so far among the new ones."""
+    old, task = inferred.fit, inferred.fit.task
+    latents = Latents(latents_of(problem))
+    ladder = Ladder(Layout.of(problem), latents, inferred.search.tolerance, inferred.ladder.rungs)
+    drawn = old.belief.spread(np.eye(task.latents.size)) @ inferred.ladder.draws
+    e, along = np.zeros(latents.size), ladder.draws
+    before = {part.name: where for part, where in task.latents.slices()}
+    for part, where in latents.slices():  # the first latents of every part are known, later ones are new
+        known = before[part.name]
+        same = slice(where.start, where.start + known.stop - known.start)
+        e[same], along[same] = old.point.e[known], drawn[known]
+    discrete = ladder.discrete(inferred.level)
+    probes = latents.directions(along)
+    probes[START] = old.tangent[-1, -1] @ drawn
+    edges = choose_windows(
+        discrete, latents.coefficients(e), inferred.windows_tolerance, problem.domain[TIME].upper,
+        (float(task.map.edges[-1]), old.point.path.end), task.map.stages, probes if latents.size else None,
+    )  # fmt: skip
+    return ladder, ForwardMap(discrete, np.append(task.map.edges, edges[1:]), task.map.stages), e
+
+
+def advanced(inferred: Inferred, problem: Problem) -> Inferred:
+    """The posterior until a later end as a new segment: what is known of the end so far becomes its latents."""
+    more, end = _new_groups(inferred, problem), problem.domain[TIME].upper
+    last = inferred.segments[-1]
+    ladder = Ladder(Layout.of(problem), inferred.ladder.latents, inferred.search.tolerance, inferred.ladder.rungs)
+    functions = {part.name: part for part in inferred.ladder.latents.parts if isinstance(part, OverTime)}
+    for group in more.groups:
+        if float(np.min((group.statement.points or {})[TIME])) < inferred.problem.domain[TIME].upper:
+            raise NotAMap(f"{group.statement.name!r} is of a time before the last update")
+    linked, latents = carried(last, end, functions)
+    discrete = Discrete(ladder.layout, last.fit.point.path.grid, latents.inputs)
+    begin, stages = latents.begin, last.fit.task.map.stages
+    draws = np.random.default_rng(0).standard_normal((latents.size, ladder.rungs.probes))
+    edges = choose_windows(
+        discrete, latents.coefficients(np.zeros(latents.size)), inferred.windows_tolerance, end,
+        (begin, latents.means[START]), stages, latents.directions(draws),
+    )  # fmt: skip
+    task = Task(ForwardMap(discrete, edges, stages), latents, more, Counter())
+    fitted = fit(task, np.zeros(latents.size))
+    estimate = ladder.estimate(fitted, inferred.level)
+    segments = (*inferred.segments[:-1], linked, Segment(fitted, estimate.columns))
+    ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
+    return replace(inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended)

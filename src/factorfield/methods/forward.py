@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from factorfield.errors import Advice, expected
+from factorfield.errors import expected
 from factorfield.forward.discrete import NotAMap
 from factorfield.inference.ladder import RUNGS
-from factorfield.inference.segments import Segment
-from factorfield.inference.solve import Inferred, Search, infer
+from factorfield.inference.solve import Inferred, Search, advanced, conditioned, infer
 from factorfield.posterior.latent import LatentPosterior
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
@@ -39,20 +38,23 @@ class Forward:
     name = "forward"
 
     def solve(self, problem: Problem, progress: Progress | None = None) -> Solution:
+        return self._timed(lambda: infer(problem, Search(tolerance=self.tolerance), RUNGS, progress))
+
+    def _timed(self, work: Callable[[], Inferred]) -> Solution:
         began, used = time.perf_counter(), time.process_time()
         try:
-            inferred = infer(problem, Search(tolerance=self.tolerance), RUNGS, progress)
+            inferred = work()
         except NotAMap as reason:
             raise expected("a problem whose equations give its fields", str(reason), "method=None") from None
         timings = {"total": time.perf_counter() - began, "processor": time.process_time() - used}
-        return self.solution(problem, inferred, timings)
+        return self.solution(inferred, timings)
 
-    def solution(self, problem: Problem, inferred: Inferred, timings: Mapping[str, float]) -> Solution:
-        fitted, estimate = inferred.fit, inferred.estimate
+    def solution(self, inferred: Inferred, timings: Mapping[str, float]) -> Solution:
+        fitted, estimate, problem = inferred.fit, inferred.estimate, inferred.problem
         path, counter = fitted.point.path, fitted.task.counter
         frozen = Frozen(path.values.shape[-1], fitted.task.latents.size)
         posterior = LatentPosterior(
-            problem, frozen, _noise(problem, inferred), (Segment(fitted),), estimate.columns,  # type: ignore[arg-type]
+            problem, frozen, _noise(problem, inferred), inferred.segments,  # type: ignore[arg-type]
         )  # fmt: skip
         settings = {
             "method": self.name, "tolerance": self.tolerance, "modes": dict(path.grid.resolution),
@@ -64,10 +66,11 @@ class Forward:
             "forward runs": counter.runs, "tangent columns": counter.tangents, "adjoint solves": counter.adjoints,
             "steps": fitted.steps,
         }  # fmt: skip
-        evidence: Callable[[], float | None] = lambda: fitted.log_evidence  # noqa: E731
         return Solution(
-            posterior, self._status(inferred), trace, timings, settings, advice=_advice(inferred), evidence=evidence,
-            resume=lambda longer: self.resumed(inferred, longer),
+            posterior, self._status(inferred), trace, timings, settings, advice=(),
+            evidence=lambda: sum(segment.fit.log_evidence for segment in inferred.segments),
+            resume=lambda problem: self._timed(lambda: conditioned(inferred, problem)),
+            advance=lambda problem: self._timed(lambda: advanced(inferred, problem)),
         )  # fmt: skip
 
     def _status(self, inferred: Inferred) -> Status:
@@ -81,24 +84,16 @@ class Forward:
             return unresolved(inferred.estimate.size, self.tolerance, f"{size} functions", "cells")
         return Status("converged")
 
-    def resumed(self, inferred: Inferred, problem: Problem) -> Solution:
-        raise expected("a solution that can be resumed", "one by forward", "ff.solve")
-
-
-def _advice(inferred: Inferred) -> tuple[Advice, ...]:
-    return ()
-
 
 def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:
     """Of one more reading of each field that is measured directly: the root mean square of the sigmas."""
     squares: dict[str, list[Any]] = {}
-    measurements = inferred.fit.task.measurements
-    for group in measurements.groups:
-        if group.statement.is_direct:
-            sigma = measurements.estimated.get(group.statement.name) if group.sigma is None else group.sigma
-            squares.setdefault(group.statement.jet.field, []).append(
-                np.broadcast_to(np.square(sigma), group.statement.target.shape)  # type: ignore[arg-type]
-            )
+    for segment in inferred.segments:
+        measurements = segment.fit.task.measurements
+        for group in measurements.groups:
+            if group.statement.is_direct:
+                sigma = measurements.estimated.get(group.statement.name) if group.sigma is None else group.sigma
+                squares.setdefault(group.statement.jet.field, []).append(
+                    np.broadcast_to(np.square(sigma), group.statement.target.shape)  # type: ignore[arg-type]
+                )
     return {name: float(np.sqrt(np.mean(np.concatenate(parts)))) for name, parts in squares.items()}
-
-

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from factorfield.errors import expected
-from factorfield.forward.paths import Path, Reading, read
+from factorfield.forward.paths import Reading, read
 from factorfield.forward.relations import Expression, expression_of
-from factorfield.inference.ladder import ErrorColumn
 from factorfield.inference.segments import Belief, Segment, smoothed
 from factorfield.model.linearisation import Linearised
 from factorfield.posterior.base import Estimate, Posterior
@@ -28,10 +27,9 @@ NODES = 24  # of Gauss and Hermite, for moments of a function of one Gaussian nu
 
 @dataclass(frozen=True, eq=False)
 class LatentPosterior(Posterior):
-    """`segments` in order of time; `columns` are the directions of the numerical error of the last one."""
+    """`segments` in order of time."""
 
     segments: tuple[Segment, ...]
-    columns: tuple[ErrorColumn, ...] = ()
     _kept: dict[str, Any] = field(default_factory=dict)
 
     marker = "latent_mean"
@@ -47,7 +45,9 @@ class LatentPosterior(Posterior):
 
     @property
     def exact(self) -> Self:
-        return replace(self, columns=()) if self.columns else self
+        if not any(segment.columns for segment in self.segments):
+            return self
+        return replace(self, segments=tuple(replace(segment, columns=()) for segment in self.segments), _kept={})
 
     # -- numbers
 
@@ -82,14 +82,8 @@ class LatentPosterior(Posterior):
         directions = latents.directions(np.eye(latents.size))
         rows = np.concatenate([directions[name] for name in names])
         spread = self.segments[-1].fit.belief.spread(rows)
-        errors = rows @ self._shifts
+        errors = rows @ _shifts(self.segments[-1])
         return np.asarray(spread @ spread.T + errors @ errors.T)
-
-    @property
-    def _shifts(self) -> Array:
-        """What the columns of the numerical error do to the latents, (latents, columns)."""
-        size = self.segments[-1].fit.task.latents.size
-        return np.stack([column.latents for column in self.columns], axis=1) if self.columns else np.zeros((size, 0))
 
     def _coefficient_covariance(self) -> Array:
         covariance = self._latent_covariance.copy()
@@ -131,8 +125,8 @@ class LatentPosterior(Posterior):
         and the number of its segment."""
         count = len(next(iter(flat.values())))
         which = self._segment_of(flat[TIME]) if TIME in flat and len(self.segments) > 1 else np.zeros(count, np.int64)
-        values, parts, errors = np.empty(count), [], np.zeros((count, len(self.columns)))
-        width = 0
+        values, parts, width = np.empty(count), [], 0
+        errors = np.zeros((count, max(len(segment.columns) for segment in self.segments)))
         for number in np.unique(which):
             chosen = np.flatnonzero(which == number)
             points = {axis: np.asarray(x)[chosen] for axis, x in flat.items()}
@@ -144,9 +138,9 @@ class LatentPosterior(Posterior):
             spread = belief.spread(rows) if latents.size else np.zeros((len(chosen), 0))
             parts.append((chosen, spread))
             width = max(width, spread.shape[1])
-            if self.columns and number == len(self.segments) - 1:
-                fields = np.stack([column.at(relation, points, latents.inputs) for column in self.columns], axis=1)
-                errors[chosen] = fields + rows @ self._shifts
+            if segment.columns:
+                fields = np.stack([column.at(relation, points, latents.inputs) for column in segment.columns], axis=1)
+                errors[chosen, : len(segment.columns)] = fields + rows @ _shifts(segment)
         table = np.zeros((count, width))
         for chosen, spread in parts:
             table[chosen, : spread.shape[1]] = spread
@@ -279,7 +273,8 @@ def _alone(relation: Expression) -> Expression | None:
     return replace(relation, expression=symbol)
 
 
-def paths_of(posterior: LatentPosterior) -> list[Path]:
-    """All paths that a file has to hold."""
-    paths = [segment.fit.point.path for segment in posterior.segments]
-    return [*paths, *(path for column in posterior.columns for path in column.paths)]
+def _shifts(segment: Segment) -> Array:
+    """What the columns of the numerical error do to the latents, (latents, columns)."""
+    if not segment.columns:
+        return np.zeros((segment.fit.task.latents.size, 0))
+    return np.stack([column.latents for column in segment.columns], axis=1)

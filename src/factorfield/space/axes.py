@@ -200,6 +200,21 @@ def basis_from_spec(spec: Mapping[str, Any]) -> Basis:
     return Spline(breaks, int(spec["degree"]), bool(spec["periodic"]))
 
 
+def dense(basis: Basis, x: Array, order: int = 0) -> Array:
+    """All functions at points, (points, functions)."""
+    index, values = basis.local(x, order)
+    result = np.zeros((len(x), basis.size))
+    np.put_along_axis(result, index, values, axis=1)
+    return result
+
+
+def transfer(old: Basis, new: Basis) -> Array:
+    """From coefficients of a function to those of the nearest one in another basis, in the mean square."""
+    fine = max(old, new, key=lambda basis: basis.size).line
+    x, root = fine.points.ravel(), np.sqrt(fine.weights.ravel())[:, None]
+    return np.asarray(linalg.lstsq(root * dense(new, x), root * dense(old, x))[0], float)
+
+
 @dataclass(frozen=True)
 class Held:
     """A linear condition at an end of an axis: a combination of derivatives that a wall settles."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.problem.domain import Orders, Points
-from factorfield.space.axes import Basis, Held, Line, Tests, basis_from_spec, tests_that_vanish
+from factorfield.space.axes import Basis, Held, Line, Tests, basis_from_spec, tests_that_vanish, transfer
 from factorfield.space.cells import Cells, TestFunctions
 
 Array = NDArray[np.float64]
@@ -106,6 +106,14 @@ class Grid:
         """A place for every function at which it is large."""
         mesh = np.meshgrid(*(basis.places for basis in self.axes.values()), indexing="ij")
         return {axis: x.ravel() for axis, x in zip(self.axes, mesh, strict=True)}
+
+    def projected(self, values: Array, onto: Grid) -> Array:
+        """Coefficients of the nearest function of another grid, in the mean square."""
+        table = values.reshape([basis.size for basis in self.axes.values()])
+        for number, (axis, basis) in enumerate(self.axes.items()):
+            moved = np.tensordot(transfer(basis, onto.axes[axis]), table, axes=(1, number))
+            table = np.moveaxis(moved, 0, number)
+        return np.asarray(table.ravel())
 
     def spec(self) -> dict[str, Any]:
         return {axis: basis.spec() for axis, basis in self.axes.items()}
