@@ -6,7 +6,7 @@ much. So an arc is a graph over either axis, and Gauss points on it are as exact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Truth = NDArray[np.bool_]
 Edges = tuple[Array, Array]  # of the cells along the first axis and the second
+ROUNDING = 1e-15
 ITERATIONS = 60  # at most, of a bracketed root
 EXTREMAL = 1e-9  # a part of a normal below is zero
 SHORTEST = 1e-12  # of a cell: an arc below is none
@@ -78,7 +79,6 @@ class Arcs:
     start: Array  # (arcs, 2)
     end: Array
     reached: Array  # the arc length along the stretch's piece at the start
-    extremal: Truth  # (arcs, start or end, axis): the wall turns back along the axis there
 
     def __len__(self) -> int:
         return len(self.which)
@@ -92,9 +92,23 @@ class Arcs:
     def normals(self, number: Indices, points: Array) -> Array:
         return self.curves.normals(self.which[number], points)
 
+    def speed(self, number: Indices, normals: Array) -> Array:
+        """Of the arc length in the share, where a wall has these normals."""
+        chord = self.end[number] - self.start[number]
+        rise = np.abs(normals[:, 1] * chord[:, 0] - normals[:, 0] * chord[:, 1])  # the chord along the wall
+        return np.asarray(np.sum(chord**2, axis=1) / rise)
+
+    def shares(self, number: Indices, axis: int, place: Array) -> Array:
+        """At which the arcs pass places along an axis."""
+
+        def away(share: Array) -> Array:
+            return self.at(number, share)[:, axis] - place
+
+        begin, end = self.start[number, axis] - place, self.end[number, axis] - place
+        return bracketed_root(away, begin, end, ROUNDING * float(np.max(np.abs(self.end - self.start), initial=0.0)))
+
     def taken(self, number: Indices) -> Arcs:
-        return Arcs(self.curves, self.which[number], self.start[number], self.end[number], self.reached[number],
-                    self.extremal[number])  # fmt: skip
+        return Arcs(self.curves, self.which[number], self.start[number], self.end[number], self.reached[number])
 
     def gauss(self, count: int) -> tuple[Array, Array, Array, Array]:
         """Gauss points (arcs, count, 2), normals, the lengths they stand for, and arc lengths along the pieces."""
@@ -102,9 +116,7 @@ class Arcs:
         number = np.repeat(np.arange(len(self)), count)
         points = self.at(number, np.tile(0.5 * (1.0 + nodes), len(self)))
         normals = self.normals(number, points)
-        chord = (self.end - self.start)[number]
-        rise = np.abs(normals[:, 1] * chord[:, 0] - normals[:, 0] * chord[:, 1])
-        speed = (np.sum(chord**2, axis=1) / rise).reshape(-1, count)  # of the arc length in the share
+        speed = self.speed(number, normals).reshape(-1, count)
         reached = self.reached[:, None] + speed @ _integrals(nodes).T
         wide = len(self), count, 2
         return points.reshape(wide), normals.reshape(wide), 0.5 * shares * speed, reached
@@ -119,23 +131,12 @@ def _integrals(nodes: Array) -> Array:
 
 def chopped(wall: Wall, edges: Edges, most_turn: float) -> Arcs:
     """The arcs of a wall in the cells of a grid, none bent by much more than `most_turn` (radians)."""
-    curves = _Curves.of(wall)
-    which, places, reached = _nodes(wall)
-    kept = np.ones(len(which), bool)
-    kept[1:-1] = (which[1:-1] != which[:-2]) | (which[1:-1] != which[2:])  # the ends of stretches
-    turning = np.zeros((len(which), 2), bool)
+    nodes = _Nodes.of(wall)
     for axis in (0, 1):
-        which, places, reached, kept, turning = _with_turns(curves, axis, which, places, reached, kept, turning)
+        nodes = nodes.with_turns(axis)
     for axis in (0, 1):
-        which, places, reached, kept, turning = _with_crossings(
-            curves, axis, edges[axis], which, places, reached, kept, turning
-        )
-    kept |= _bends(curves.normals(which, places), which, kept, most_turn)
-    which, places, reached, turning = which[kept], places[kept], reached[kept], turning[kept]
-    width = min(float(np.diff(lines).min()) for lines in edges)
-    first = np.flatnonzero((which[1:] == which[:-1]) & (np.hypot(*np.diff(places, axis=0).T) > SHORTEST * width))
-    extremal = np.stack([turning[first], turning[first + 1]], axis=1)
-    return Arcs(curves, which[first], places[first], places[first + 1], reached[first], extremal)
+        nodes = nodes.with_crossings(axis, edges[axis])
+    return nodes.arcs(most_turn, min(float(np.diff(lines).min()) for lines in edges))
 
 
 def cells_of(arcs: Arcs, edges: Edges) -> tuple[Indices, Truth]:
@@ -154,96 +155,104 @@ def cells_of(arcs: Arcs, edges: Edges) -> tuple[Indices, Truth]:
     return cell, on_side
 
 
-def _nodes(wall: Wall) -> tuple[Indices, Array, Array]:
-    """Of every stretch the ends and what nodes its piece has between: stretch, places and arc lengths."""
-    which, places, reached = [], [], []
-    for number, stretch in enumerate(wall.stretches):
-        ends, _ = stretch.piece.at(np.array([stretch.low, stretch.high]))
-        inner, arcs = np.empty((0, 2)), np.empty(0)
-        if isinstance(stretch.piece, Curved):
-            margin = 1e-9 * stretch.piece.length
-            between = (stretch.piece.arcs > stretch.low + margin) & (stretch.piece.arcs < stretch.high - margin)
-            inner, arcs = stretch.piece.nodes[between], stretch.piece.arcs[between]
-        places.append(np.concatenate([ends[:1], inner, ends[1:]]))
-        reached.append(np.concatenate([[stretch.low], arcs, [stretch.high]]))
-        which.append(np.full(len(arcs) + 2, number))
-    return np.concatenate(which), np.concatenate(places), np.concatenate(reached)
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Points on stretches in the order of a walk, some of which divide the wall."""
+
+    curves: _Curves
+    which: Indices  # the stretch
+    places: Array
+    reached: Array  # arc length along the stretch's piece
+    divides: Truth
+
+    @staticmethod
+    def of(wall: Wall) -> _Nodes:
+        """The ends of every stretch, which divide, and what nodes its piece has between."""
+        which, places, reached = [], [], []
+        for number, stretch in enumerate(wall.stretches):
+            ends, _ = stretch.piece.at(np.array([stretch.low, stretch.high]))
+            inner, arcs = np.empty((0, 2)), np.empty(0)
+            if isinstance(stretch.piece, Curved):
+                margin = 1e-9 * stretch.piece.length
+                between = (stretch.piece.arcs > stretch.low + margin) & (stretch.piece.arcs < stretch.high - margin)
+                inner, arcs = stretch.piece.nodes[between], stretch.piece.arcs[between]
+            places.append(np.concatenate([ends[:1], inner, ends[1:]]))
+            reached.append(np.concatenate([[stretch.low], arcs, [stretch.high]]))
+            which.append(np.full(len(arcs) + 2, number))
+        stretches = np.concatenate(which)
+        ends_here = np.ones(len(stretches), bool)
+        ends_here[1:-1] = (stretches[1:-1] != stretches[:-2]) | (stretches[1:-1] != stretches[2:])
+        return _Nodes(_Curves.of(wall), stretches, np.concatenate(places), np.concatenate(reached), ends_here)
+
+    @property
+    def chords(self) -> Indices:
+        """The numbers of the nodes with which chords begin."""
+        return np.flatnonzero(self.which[1:] == self.which[:-1])
+
+    def on_chords(self, chord: Indices) -> Arcs:
+        return Arcs(self.curves, self.which[chord], self.places[chord], self.places[chord + 1], self.reached[chord])
+
+    def with_turns(self, axis: int) -> _Nodes:
+        """Divided where a wall turns back along an axis: the other part of its normal is zero."""
+        part = self.curves.normals(self.which, self.places)[:, 1 - axis]
+        zero = (np.abs(part) <= EXTREMAL) & ~self.curves.straight[self.which]
+        part = np.where(zero, 0.0, part)
+        chord = self.chords
+        chord = chord[part[chord] * part[chord + 1] < 0.0]
+        chords, number = self.on_chords(chord), np.arange(len(chord))
+
+        def slope(share: Array) -> Array:
+            return chords.normals(number, chords.at(number, share))[:, 1 - axis]
+
+        share = bracketed_root(slope, part[chord], part[chord + 1], ROUNDING)
+        return self._divided(self.divides | zero, chord, share)
+
+    def with_crossings(self, axis: int, lines: Array) -> _Nodes:
+        """Divided where a wall crosses the grid lines of an axis."""
+        x, margin = self.places[:, axis], SHORTEST * float(np.diff(lines).min())
+        near = lines[np.clip(np.searchsorted(lines, x), 1, len(lines) - 1) - np.array([[0], [1]])]
+        on_line = np.any(np.abs(near - x) <= margin, axis=0)
+        chord = self.chords
+        first = np.searchsorted(lines, np.minimum(x[chord], x[chord + 1]) + margin, side="right")
+        beyond = np.searchsorted(lines, np.maximum(x[chord], x[chord + 1]) - margin, side="left")
+        count = np.maximum(beyond - first, 0)
+        line = lines[np.repeat(first, count) + places_in_groups(count)]
+        chord = np.repeat(chord, count)
+        share = self.on_chords(chord).shares(np.arange(len(chord)), axis, line)
+        return self._divided(self.divides | on_line, chord, share)
+
+    def _divided(self, divides: Truth, chord: Indices, share: Array) -> _Nodes:
+        """With new nodes on chords."""
+        place = self.on_chords(chord).at(np.arange(len(chord)), share)
+        arc = (1.0 - share) * self.reached[chord] + share * self.reached[chord + 1]
+        order = np.lexsort(
+            [np.append(np.zeros(len(self.which)), share), np.append(np.arange(len(self.which)), chord)]
+        )  # fmt: skip
+        return _Nodes(
+            self.curves, np.append(self.which, self.which[chord])[order],
+            np.concatenate([self.places, place])[order], np.append(self.reached, arc)[order],
+            np.append(divides, np.ones(len(chord), bool))[order],
+        )  # fmt: skip
+
+    def arcs(self, most_turn: float, width: float) -> Arcs:
+        """Between nodes that divide; a node also does where the wall has bent by `most_turn` since the last one."""
+        normals = self.curves.normals(self.which, self.places)
+        cosine = np.sum(normals[1:] * normals[:-1], axis=1)
+        angle = np.where(self.which[1:] == self.which[:-1], np.arccos(np.clip(cosine, -1.0, 1.0)), 0.0)
+        total = np.append(0.0, np.cumsum(angle))
+        last = np.maximum.accumulate(np.where(self.divides, np.arange(len(total)), 0))
+        times = np.floor((total - total[last]) / most_turn)
+        bent = np.append(False, (times[1:] > times[:-1]) & (last[1:] == last[:-1]))
+        kept = np.flatnonzero(self.divides | bent)
+        nodes = _Nodes(self.curves, self.which[kept], self.places[kept], self.reached[kept], self.divides[kept])
+        chord = nodes.chords
+        length = np.hypot(*(nodes.places[chord + 1] - nodes.places[chord]).T)
+        return nodes.on_chords(chord[length > SHORTEST * width])
 
 
-def _with_turns(curves: _Curves, axis: int, which: Indices, places: Array, reached: Array, kept: Truth,
-                turning: Truth) -> tuple[Indices, Array, Array, Truth, Truth]:  # fmt: skip
-    """Nodes added where a wall turns back along an axis: the other part of its normal is zero."""
-    other = 1 - axis
-    part = curves.normals(which, places)[:, other]
-    zero = (np.abs(part) <= EXTREMAL) & ~curves.straight[which]
-    kept, turning = kept | zero, turning.copy()
-    turning[zero, axis] = True
-    chord = np.flatnonzero((which[1:] == which[:-1]) & (part[1:] * part[:-1] < 0.0) & ~zero[1:] & ~zero[:-1])
-    if not len(chord):
-        return which, places, reached, kept, turning
-    chords = _chords(curves, which, places, reached, chord)
-    number = np.arange(len(chord))
-
-    def slope(share: Array) -> Array:
-        return chords.normals(number, chords.at(number, share))[:, other]
-
-    share = bracketed_root(slope, part[chord], part[chord + 1], 1e-14)
-    mark = np.zeros((len(chord), 2), bool)
-    mark[:, axis] = True
-    return _inserted((which, places, reached, kept, turning), chords, chord, share, mark)
-
-
-def _with_crossings(curves: _Curves, axis: int, lines: Array, which: Indices, places: Array, reached: Array,
-                    kept: Truth, turning: Truth) -> tuple[Indices, Array, Array, Truth, Truth]:  # fmt: skip
-    """Nodes added where a wall crosses the grid lines of an axis; nodes that lie on one are kept."""
-    x, width = places[:, axis], float(np.diff(lines).min())
-    nearest = lines[np.clip(np.searchsorted(lines, x), 1, len(lines) - 1) - np.array([[0], [1]])]
-    kept = kept | np.any(np.abs(nearest - x) <= SHORTEST * width, axis=0)
-    chord = np.flatnonzero(which[1:] == which[:-1])
-    least, most = np.minimum(x[chord], x[chord + 1]), np.maximum(x[chord], x[chord + 1])
-    margin = SHORTEST * width
-    first = np.searchsorted(lines, least + margin, side="right")
-    count = np.maximum(np.searchsorted(lines, most - margin, side="left") - first, 0)
-    chord, first = np.repeat(chord, count), np.repeat(first, count)
-    if not len(chord):
-        return which, places, reached, kept, turning
-    line = lines[first + np.arange(len(chord)) - np.repeat(np.cumsum(count) - count, count)]
-    chords = _chords(curves, which, places, reached, chord)
-    number = np.arange(len(chord))
-
-    def away(share: Array) -> Array:
-        return chords.at(number, share)[:, axis] - line
-
-    share = bracketed_root(away, x[chord] - line, x[chord + 1] - line, 1e-15 * float(np.ptp(lines)))
-    return _inserted((which, places, reached, kept, turning), chords, chord, share, np.zeros((len(chord), 2), bool))
-
-
-def _chords(curves: _Curves, which: Indices, places: Array, reached: Array, chord: Indices) -> Arcs:
-    return Arcs(curves, which[chord], places[chord], places[chord + 1], reached[chord],
-                np.zeros((len(chord), 2, 2), bool))  # fmt: skip
-
-
-def _inserted(nodes: Sequence[NDArray], chords: Arcs, chord: Indices, share: Array, mark: Truth) -> tuple:  # type: ignore[type-arg]
-    """Nodes with new ones on chords, that are kept, in the order of the walk."""
-    which, places, reached, kept, turning = nodes
-    arc = (1.0 - share) * reached[chord] + share * reached[chord + 1]
-    place = chords.at(np.arange(len(chord)), share)
-    order = np.lexsort([np.append(np.arange(len(which), dtype=float), chord + np.maximum(share, 1e-300))])
-    joined = (
-        np.append(which, which[chord]), np.concatenate([places, place]), np.append(reached, arc),
-        np.append(kept, np.ones(len(chord), bool)), np.concatenate([turning, mark]),
-    )  # fmt: skip
-    return tuple(column[order] for column in joined)
-
-
-def _bends(normals: Array, which: Indices, kept: Truth, most: float) -> Truth:
-    """The nodes at which a wall has bent by another `most` since the last node that is kept."""
-    cosine = np.sum(normals[1:] * normals[:-1], axis=1)
-    angle = np.where(which[1:] == which[:-1], np.arccos(np.clip(cosine, -1.0, 1.0)), 0.0)
-    total = np.concatenate([[0.0], np.cumsum(angle)])
-    last = np.maximum.accumulate(np.where(kept, np.arange(len(which)), 0))
-    steps = np.floor((total - total[last]) / most)
-    return np.concatenate([[False], (steps[1:] > steps[:-1]) & (last[1:] == last[:-1])])
+def places_in_groups(count: Indices) -> Indices:
+    """0, 1, ... within groups of so many entries each."""
+    return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
 
 
 def bracketed_root(function: Callable[[Array], Array], at_0: Array, at_1: Array, tolerance: float) -> Array:
@@ -251,7 +260,7 @@ def bracketed_root(function: Callable[[Array], Array], at_0: Array, at_1: Array,
     low, high = np.zeros(len(at_0)), np.ones(len(at_0))
     f_low, f_high = at_0.copy(), at_1.copy()
     for _ in range(ITERATIONS if len(at_0) else 0):
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # both values are zero where an end is the root
             share = (low * f_high - high * f_low) / (f_high - f_low)
         share = np.where(np.isfinite(share), share, high)
         value = function(share)

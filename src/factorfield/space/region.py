@@ -33,10 +33,11 @@ INWARD = 1e-12  # of a cell: points on its sides are read so far inside, where i
 
 @dataclass(frozen=True)
 class CutQuadrature:
-    """How finely cut cells are integrated, in Gauss points more than a whole cell has along an axis."""
+    """How finely cut cells and walls are integrated. Whole cells do with fewer points than their polynomials ask for,
+    because errors of neighbours cancel; cut cells and walls do not."""
 
-    more_lines: int = 2  # a wall's height is no polynomial
-    more_on_walls: int = 1
+    lines: int = 2  # Gauss lines in a part of a cut cell, more than the degree
+    on_walls: int = 2  # Gauss points on an arc of a wall, more than the degree
     most_turn: float = 0.5  # radians by which a wall bends between two divisions
 
 
@@ -80,6 +81,10 @@ class CutGrid:
         return CutGrid.of({axis: basis_from_spec(basis) for axis, basis in spec.items()}, shape)  # type: ignore[misc]
 
     # -- which cells and functions
+
+    @property
+    def _degree(self) -> int:
+        return max(basis.degree for basis in self.axes.values())
 
     @cached_property
     def _edges(self) -> Edges:
@@ -171,15 +176,14 @@ class CutGrid:
         order = np.argsort(owner, kind="stable")
         points = max(basis.line.points.shape[1] for basis in self.axes.values())
         rule = CutCells(cells, arcs.taken(order), owner[order], self._edges)
-        owner, where, areas = rule.quadrature(self._contains, points + self.rule.more_lines, points)
+        owner, where, areas = rule.quadrature(self._contains, self._degree + self.rule.lines, points)
         return _in_rows(owner, where, areas, cells, per_row)
 
     def wall_cells(self, wall: Wall) -> Cells:
         """A row for every arc of a wall in a cell; the points hold outward normals and the arc length along the wall."""
         arcs = chopped(wall, self._edges, self.rule.most_turn)
         cell, _ = cells_of(arcs, self._edges)
-        count = max(basis.line.points.shape[1] for basis in self.axes.values()) + self.rule.more_on_walls
-        places, normals, lengths, reached = arcs.gauss(count)
+        places, normals, lengths, reached = arcs.gauss(self._degree + self.rule.on_walls)
         points = {axis: places[:, :, number] for number, axis in enumerate(self.axes)}
         points |= {normal_along(axis): normals[:, :, number] for number, axis in enumerate(self.axes)}
         points[ARC] = wall.walked(arcs.which[:, None], reached)
