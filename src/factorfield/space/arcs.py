@@ -105,7 +105,7 @@ class Arcs:
             return self.at(number, share)[:, axis] - place
 
         begin, end = self.start[number, axis] - place, self.end[number, axis] - place
-        return bracketed_root(away, begin, end, ROUNDING * float(np.max(np.abs(self.end - self.start), initial=0.0)))
+        return bracketed_root(away, begin, end, ROUNDING * float(np.max(np.abs(self.end), initial=0.0)))
 
     def taken(self, number: Indices) -> Arcs:
         return Arcs(self.curves, self.which[number], self.start[number], self.end[number], self.reached[number])

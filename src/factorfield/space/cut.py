@@ -45,7 +45,7 @@ class CutCells:
 
     @cached_property
     def _sweeps(self) -> Indices:
-        """The axis along which the lines of every cell advance: that along which the wall runs, if it runs along one."""
+        """The axis along which the lines of every cell advance: that along which the wall runs, if there is one."""
         upright = self.arcs.start == self.arcs.end  # along an axis: no line ever crosses it
         worst = np.full((len(self.cells), 2), np.inf)
         np.minimum.at(worst, self.owner, np.where(upright, np.inf, self._across))

@@ -19,7 +19,7 @@ from factorfield.errors import expected
 from factorfield.problem.domain import ARC, Orders, Points, normal_along
 from factorfield.problem.shape import Shape, Wall
 from factorfield.space.arcs import Arcs, Edges, cells_of, chopped
-from factorfield.space.axes import Spline, basis_from_spec
+from factorfield.space.axes import Basis, Spline, basis_from_spec
 from factorfield.space.cells import Cells, TestFunctions
 from factorfield.space.cut import CutCells
 from factorfield.space.grid import Grid
@@ -50,15 +50,21 @@ class CutGrid:
     rule: CutQuadrature = CutQuadrature()
 
     @staticmethod
-    def of(axes: Mapping[str, Spline], shape: Shape, rule: CutQuadrature | None = None) -> CutGrid:
+    def of(axes: Mapping[str, Basis], shape: Shape, rule: CutQuadrature | None = None) -> CutGrid:
         if tuple(axes) != shape.axes or not all(isinstance(basis, Spline) for basis in axes.values()):
             raise expected(f"splines along the axes {', '.join(shape.axes)} of the region", ", ".join(axes) or "none",
                            "the axes of the domain in their order")  # fmt: skip
         return CutGrid(Grid(axes), shape, rule or CutQuadrature())
 
     @property
-    def axes(self) -> Mapping[str, Spline]:
-        return self.grid.axes  # type: ignore[return-value]
+    def axes(self) -> Mapping[str, Basis]:
+        return self.grid.axes
+
+    @cached_property
+    def _splines(self) -> tuple[Spline, Spline]:
+        first, second = self.grid.axes.values()
+        assert isinstance(first, Spline) and isinstance(second, Spline)
+        return first, second
 
     @property
     def size(self) -> int:
@@ -78,17 +84,17 @@ class CutGrid:
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any], shape: Shape) -> CutGrid:
-        return CutGrid.of({axis: basis_from_spec(basis) for axis, basis in spec.items()}, shape)  # type: ignore[misc]
+        return CutGrid.of({axis: basis_from_spec(basis) for axis, basis in spec.items()}, shape)
 
     # -- which cells and functions
 
     @property
     def _degree(self) -> int:
-        return max(basis.degree for basis in self.axes.values())
+        return max(basis.degree for basis in self._splines)
 
     @cached_property
     def _edges(self) -> Edges:
-        first, second = self.axes.values()
+        first, second = self._splines
         return first.edges, second.edges
 
     @cached_property
@@ -112,6 +118,10 @@ class CutGrid:
         inside = self._contains(np.stack([x.ravel() for x in middles], axis=1))
         return inside.reshape(self._is_cut.shape) & ~self._is_cut
 
+    @cached_property
+    def _is_active(self) -> Truth:
+        return self._is_whole | self._is_cut
+
     def _contains(self, points: Array) -> Truth:
         return self.shape.contains(dict(zip(self.axes, points.T, strict=True)))
 
@@ -123,7 +133,7 @@ class CutGrid:
     @cached_property
     def _marked(self) -> Truth:
         marked = np.zeros(self.grid.size, bool)
-        marked[self._index_in_grid(np.argwhere(self._is_whole | self._is_cut))] = True
+        marked[self._index_in_grid(np.argwhere(self._is_active))] = True
         return marked
 
     @cached_property
@@ -132,16 +142,16 @@ class CutGrid:
         return np.where(self._marked, np.cumsum(self._marked) - 1, -1)
 
     def _index_in_grid(self, cells: Indices) -> Indices:
-        first, second = self.axes.values()
-        index = [basis.line.index[cell] for basis, cell in zip((first, second), cells.T, strict=True)]
-        return (index[0][:, :, None] * second.size + index[1][:, None, :]).reshape(len(cells), -1)
+        first, second = self._splines
+        one, two = first.line.index[cells[:, 0]], second.line.index[cells[:, 1]]
+        return (one[:, :, None] * second.size + two[:, None, :]).reshape(len(cells), one.shape[1] * two.shape[1])
 
     # -- integrals
 
     @cached_property
     def cells(self) -> Cells:
         """The whole inside: a row for every cell inside; cut cells take several rows of as many points."""
-        lines = [basis.line for basis in self.axes.values()]
+        lines = [basis.line for basis in self._splines]
         whole = np.argwhere(self._is_whole)
         per_row = int(np.prod([line.points.shape[1] for line in lines]))
         cell, cut, areas = self._cut_rows(per_row)
@@ -174,15 +184,17 @@ class CutGrid:
         numbers = np.cumsum(self._is_cut).reshape(self._is_cut.shape) - 1
         owner = numbers[tuple(at.T)]
         order = np.argsort(owner, kind="stable")
-        points = max(basis.line.points.shape[1] for basis in self.axes.values())
+        points = max(basis.line.points.shape[1] for basis in self._splines)
         rule = CutCells(cells, arcs.taken(order), owner[order], self._edges)
         owner, where, areas = rule.quadrature(self._contains, self._degree + self.rule.lines, points)
         return _in_rows(owner, where, areas, cells, per_row)
 
     def wall_cells(self, wall: Wall) -> Cells:
-        """A row for every arc of a wall in a cell; the points hold outward normals and the arc length along the wall."""
+        """A row for every arc of a wall in a cell; the points hold outward normals and the arc length too."""
         arcs = chopped(wall, self._edges, self.rule.most_turn)
         cell, _ = cells_of(arcs, self._edges)
+        kept = np.flatnonzero(self._is_active[tuple(cell.T)])  # others are as short as rounding
+        arcs, cell = arcs.taken(kept), cell[kept]
         places, normals, lengths, reached = arcs.gauss(self._degree + self.rule.on_walls)
         points = {axis: places[:, :, number] for number, axis in enumerate(self.axes)}
         points |= {normal_along(axis): normals[:, :, number] for number, axis in enumerate(self.axes)}
@@ -193,7 +205,7 @@ class CutGrid:
     def _table(self, cell: Indices, points: Array, orders: Orders) -> Array:
         """The functions of cells (rows, 2) at points (rows, points, 2) inside or on their sides."""
         times, product = dict(orders), np.ones((points.shape[0] * points.shape[1], 1))
-        for number, (axis, basis) in enumerate(self.axes.items()):
+        for number, (axis, basis) in enumerate(zip(self.axes, self._splines, strict=True)):
             low, high = basis.edges[cell[:, number], None], basis.edges[cell[:, number] + 1, None]
             margin = INWARD * (high - low)
             x = np.clip(points[:, :, number], low + margin, high - margin)
@@ -225,8 +237,7 @@ class CutGrid:
         the penalty of the order h^(2p+1): less than the squared error of the energy, h^(2p). Sides on repeated breaks
         are left out, because the field may have a kink there.
         """
-        active = self._is_whole | self._is_cut
-        blocks = [self._ghost_along(axis, active) for axis in (0, 1)]
+        blocks = [self._ghost_along(axis) for axis in (0, 1)]
         index = np.concatenate([index for index, _ in blocks])
         values = np.concatenate([block for _, block in blocks])
         rows = np.repeat(index, index.shape[1], axis=1).ravel()
@@ -234,21 +245,22 @@ class CutGrid:
         total = sparse.coo_matrix((values.ravel(), (rows, columns)), shape=(self.size, self.size)).tocsr().tocoo()
         return total.row.astype(np.int64), total.col.astype(np.int64), total.data
 
-    def _ghost_along(self, axis: int, active: Truth) -> tuple[Indices, Array]:
+    def _ghost_along(self, axis: int) -> tuple[Indices, Array]:
         """Functions (sides, functions) and blocks (sides, functions, functions) of the sides across an axis."""
-        along, other = list(self.axes.values())[axis], list(self.axes.values())[1 - axis]
-        active, is_cut = (marks if axis == 0 else marks.T for marks in (active, self._is_cut))
+        along, other = self._splines[axis], self._splines[1 - axis]
+        active, is_cut = (marks if axis == 0 else marks.T for marks in (self._is_active, self._is_cut))
         before, after, jump, index = _jumps(along)
         faces = active[before] & active[after] & (is_cut[before] | is_cut[after])
         side, cell = np.nonzero(faces)
-        mass = _masses(other)
         one, two = index[side], other.line.index[cell]
-        pair = (one[:, :, None], two[:, None, :]) if axis == 0 else (one[:, None, :], two[:, :, None])
-        numbers = pair[0] * other.size + pair[1] if axis == 0 else pair[1] * along.size + pair[0]
-        product = "sa,sb,sij->saibj" if axis == 0 else "sa,sb,sij->siajb"
-        block = np.einsum(product, jump[side], jump[side], mass[cell])
-        width = numbers[0].size if len(side) else 0
-        return self._number[numbers.reshape(len(side), width)], block.reshape(len(side), width, width)
+        wide = len(side), one.shape[1] * two.shape[1]
+        if axis == 0:
+            numbers = one[:, :, None] * other.size + two[:, None, :]
+            block = np.einsum("sa,sb,sij->saibj", jump[side], jump[side], _masses(other)[cell])
+        else:
+            numbers = two[:, :, None] * along.size + one[:, None, :]
+            block = np.einsum("sa,sb,sij->siajb", jump[side], jump[side], _masses(other)[cell])
+        return self._number[numbers.reshape(wide)], block.reshape(*wide, wide[1])
 
 
 def tests_of(cells: Cells) -> TestFunctions:
