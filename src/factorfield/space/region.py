@@ -204,14 +204,15 @@ class CutGrid:
 
     def _table(self, cell: Indices, points: Array, orders: Orders) -> Array:
         """The functions of cells (rows, 2) at points (rows, points, 2) inside or on their sides."""
-        times, product = dict(orders), np.ones((points.shape[0] * points.shape[1], 1))
+        times, values = dict(orders), []
         for number, (axis, basis) in enumerate(zip(self.axes, self._splines, strict=True)):
             low, high = basis.edges[cell[:, number], None], basis.edges[cell[:, number] + 1, None]
             margin = INWARD * (high - low)
             x = np.clip(points[:, :, number], low + margin, high - margin)
-            _, values = basis.local(x.ravel(), times.get(axis, 0))
-            product = (product[:, :, None] * values[:, None, :]).reshape(len(product), -1)
-        return product.reshape(*points.shape[:2], product.shape[1])
+            _, table = basis.local(x.ravel(), times.get(axis, 0))
+            values.append(table.reshape(*x.shape, basis.degree + 1))
+        product = values[0][:, :, :, None] * values[1][:, :, None, :]
+        return product.reshape(*product.shape[:2], product.shape[2] * product.shape[3])
 
     def tests_inside(self) -> TestFunctions:
         """All functions: walls are imposed weakly."""
