@@ -38,7 +38,7 @@ class CutQuadrature:
 
     lines: int = 2  # Gauss lines in a part of a cut cell, more than the degree
     on_walls: int = 2  # Gauss points on an arc of a wall, more than the degree
-    most_turn: float = 0.5  # radians by which a wall bends between two divisions
+    most_turn: float = 0.4  # radians by which a wall bends between two divisions
 
 
 @dataclass(frozen=True, eq=False)
