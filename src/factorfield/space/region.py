@@ -239,7 +239,7 @@ class CutGrid:
         are left out, because the field may have a kink there.
 
         A hundredth of it is enough: a sliver then has the condition number of a wall on a grid line. More of it adds
-        to the error: the whole of it makes the error of quintic splines some six times as large.
+        to the error: the whole of it makes the error of quintic splines six to nine times as large.
         """
         blocks = [self._ghost_along(axis) for axis in (0, 1)]
         index = np.concatenate([index for index, _ in blocks])
