@@ -90,12 +90,24 @@ class Wall:
             here, normal = stretch.piece.at(along)
             places.append(here)
             normals.append(normal)
-            begin, is_forward = self._courses[index]
-            arcs.append(begin + (along - stretch.low if is_forward else stretch.high - along))
+            arcs.append(self.walked(np.full(len(along), index), along))
             lengths.append((half * shares).ravel())
         where, out = np.concatenate(places), np.concatenate(normals)
         found = {axis: where[:, i] for i, axis in enumerate(self.axes)} | {ARC: np.concatenate(arcs)}
         return found | {normal_along(axis): out[:, i] for i, axis in enumerate(self.axes)}, np.concatenate(lengths)
+
+    def walked(self, stretch: NDArray[np.int64], arc: Array) -> Array:
+        """Arc lengths along the wall, from the numbers of stretches and arc lengths along their pieces."""
+        begin, sense, entry = self._entries
+        return np.asarray(begin[stretch] + sense[stretch] * (arc - entry[stretch]))
+
+    @cached_property
+    def _entries(self) -> tuple[Array, Array, Array]:
+        """Per stretch, the arc length at which a walk enters it, 1 or -1, and the arc length of its piece there."""
+        courses = [self._courses[index] for index in range(len(self.stretches))]
+        entry = [s.low if is_forward else s.high for s, (_, is_forward) in zip(self.stretches, courses, strict=True)]
+        sense = [1.0 if is_forward else -1.0 for _, is_forward in courses]
+        return np.array([begin for begin, _ in courses]), np.array(sense), np.array(entry)
 
     @cached_property
     def _walks(self) -> list[tuple[list[Step], bool]]:
