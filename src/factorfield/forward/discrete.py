@@ -7,8 +7,9 @@ by `NotAMap`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +17,24 @@ from scipy import optimize
 
 from factorfield.errors import ProblemError
 from factorfield.forward.inputs import Input
-from factorfield.forward.relations import Expression, expression_of
+from factorfield.forward.relations import Compiled, Expression, expression_of
 from factorfield.forward.system import System
 from factorfield.forward.terms import Term
-from factorfield.problem.domain import TIME, Periodic
+from factorfield.problem.domain import TIME, Periodic, normal_along
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import evaluate_coefficient
+from factorfield.problem.shape import Shape
 from factorfield.problem.statement import Statement
-from factorfield.space.axes import LEFT, RIGHT, Held
+from factorfield.space.axes import LEFT, RIGHT, Held, Spline
 from factorfield.space.cells import Cells, TestFunctions
 from factorfield.space.grid import Conditions, Grid
+from factorfield.space.region import CutGrid, Triplets
+
+if TYPE_CHECKING:
+    import sympy
 
 Array = NDArray[np.float64]
+WHOLE = 1e-6  # of a region's boundary: what may be left without a condition by rounding
 
 
 class NotAMap(ProblemError):
@@ -41,7 +48,7 @@ class Layout:
     problem: Problem
     equations: tuple[Statement, ...]  # by field
     starts: tuple[Statement | None, ...]  # by field; None: its equation has no rate
-    walls: tuple[tuple[Statement, str, Held], ...]  # with the field that each settles
+    walls: tuple[tuple[Statement, str, Held | None], ...]  # with the field that each settles; None: in a region
     _expressions: dict[str, Expression] = field(default_factory=dict)
 
     @property
@@ -57,7 +64,7 @@ class Layout:
         """What walls hold of a field, by axis."""
         result: dict[str, tuple[Held, ...]] = {}
         for wall, name, held in self.walls:
-            if name == field:
+            if name == field and held is not None:
                 (axis,) = wall.face or {}
                 result[axis] = (*result.get(axis, ()), held)
         return result
@@ -131,13 +138,16 @@ def _start(problem: Problem, name: str, equation: Statement) -> Statement | None
     return stated[0]
 
 
-def _walls(problem: Problem) -> list[tuple[Statement, str, Held]]:
-    result = []
+def _walls(problem: Problem) -> list[tuple[Statement, str, Held | None]]:
+    result: list[tuple[Statement, str, Held | None]] = []
     for statement in problem.statements:
         if statement.kind != "boundary":
             continue
+        if statement.wall is not None:
+            result.append((statement, statement.jet.field, None))
+            continue
         face = statement.face or {}
-        if statement.wall is not None or statement.stencil or len(face) != 1 or TIME in face:
+        if statement.stencil or len(face) != 1 or TIME in face:
             raise NotAMap(f"{statement.name!r} is no condition at one end of one axis of space")
         ((axis, place),) = face.items()
         domain = problem.domain[axis]
@@ -170,7 +180,13 @@ def _held(problem: Problem, statement: Statement, axis: str, place: float, end: 
 
 
 def _check_walls(layout: Layout) -> None:
-    """As many conditions along every axis as the equation of the field has derivatives along it."""
+    """As many conditions along every axis as the equation of the field has derivatives along it; in a region, one all
+    along the wall."""
+    shape = layout.problem.shape
+    if shape is not None:
+        for name, equation in zip(layout.fields, layout.equations, strict=True):
+            _check_region_walls(name, equation, [w for w, field, _ in layout.walls if field == name], shape)
+        return
     for name, equation in zip(layout.fields, layout.equations, strict=True):
         conditions = layout.conditions(name)
         for axis in layout.problem.domain.space:
@@ -182,12 +198,24 @@ def _check_walls(layout: Layout) -> None:
                 raise NotAMap(f"{name} has {said} conditions along {axis}, and its equation is of order {order}")
 
 
+def _check_region_walls(name: str, equation: Statement, walls: list[Statement], shape: Shape) -> None:
+    orders = {sum(n for axis, n in jet.orders if axis != TIME) for jet in equation.relation.jets.values()
+              if jet.field == name}  # fmt: skip
+    if max(orders) != 2:
+        raise NotAMap(f"an equation of order {max(orders)} in a region")
+    parts = [wall.wall for wall in walls if wall.wall is not None]
+    if any(one.shared(two) for number, one in enumerate(parts) for two in parts[:number]):
+        raise NotAMap(f"two conditions on {name} at one part of the wall")
+    if sum(part.length for part in parts) < (1.0 - WHOLE) * shape.boundary.length:
+        raise NotAMap(f"no condition on {name} at a part of the wall")
+
+
 @dataclass(frozen=True, eq=False)
 class Discrete:
     """A layout on a grid. Coefficients of the fields stand one after the other."""
 
     layout: Layout
-    grid: Grid
+    grid: Grid | CutGrid
     inputs: Mapping[str, Input]
 
     @property
@@ -206,37 +234,167 @@ class Discrete:
     def _conditions(self) -> dict[str, Conditions]:
         return {name: self.layout.conditions(name) for name in self.layout.fields}
 
-    def _term(self, statement: Statement, cells: Cells, tests: TestFunctions, field: str) -> Term:
-        expression = self.layout.expression(statement)
+    def _term(self, expression: Expression, cells: Cells, tests: TestFunctions, field: str) -> Term:
         row_offset = self.offsets[self.layout.fields.index(field)]
         return Term(expression, cells, tests, row_offset, self.offsets, self.size, self.inputs)
 
     @cached_property
     def _walls(self) -> list[Term]:
+        """A wall settles one function of its field, which no equation is tested against."""
+        assert isinstance(self.grid, Grid)
         terms = []
         for wall, name, held in self.layout.walls:
+            assert held is not None
             face = dict(wall.face or {})
             (axis,) = face
             tests = self.grid.tests_on_wall(axis, held, self._conditions[name])
-            terms.append(self._term(wall, self.grid.face(face), tests, name))
+            terms.append(self._term(self.layout.expression(wall), self.grid.face(face), tests, name))
         return terms
 
     def _inside(self, statement: Statement, field: str) -> Term:
-        return self._term(statement, self.grid.cells, self.grid.tests_inside(self._conditions[field]), field)
+        assert isinstance(self.grid, Grid)
+        tests = self.grid.tests_inside(self._conditions[field])
+        return self._term(self.layout.expression(statement), self.grid.cells, tests, field)
+
+    def _held(self, statement: Statement, field: str) -> Triplets | None:
+        """Entries that hold functions which hardly reach into the region."""
+        return None
 
     @cached_property
     def system(self) -> System:
         """Equations and walls."""
-        pairs = zip(self.layout.equations, self.layout.fields, strict=True)
-        return System((*(self._inside(s, name) for s, name in pairs), *self._walls), self.size, self.inputs)
+        pairs = list(zip(self.layout.equations, self.layout.fields, strict=True))
+        terms = (*(self._inside(s, name) for s, name in pairs), *self._walls)
+        return System(terms, self.size, self.inputs, _joined([self._held(s, name) for s, name in pairs]))
 
     @cached_property
     def start(self) -> System:
         """Starts, tested against functions that vanish at walls, and the walls; equations of fields without a rate."""
-        chosen = zip(self.layout.starts, self.layout.equations, self.layout.fields, strict=True)
-        terms = [self._inside(start or equation, name) for start, equation, name in chosen]
-        return System((*terms, *self._walls), self.size, self.inputs)
+        chosen = [
+            (start or equation, name)
+            for start, equation, name in zip(self.layout.starts, self.layout.equations, self.layout.fields, strict=True)
+        ]
+        terms = (*(self._inside(s, name) for s, name in chosen), *self._start_walls)
+        return System(terms, self.size, self.inputs, _joined([self._held(s, name) for s, name in chosen]))
 
     @property
-    def places(self) -> Sequence[Mapping[str, Array]]:
-        return [self.grid.places for _ in self.layout.fields]
+    def _start_walls(self) -> list[Term]:
+        return self._walls
+
+
+@dataclass(frozen=True, eq=False)
+class CutDiscrete(Discrete):
+    """A layout on a grid cut by a region. Walls are imposed weakly, as they are added to the rows of the equation: a
+    flux takes the place of the one that integration by parts leaves at the wall, a value is held by the symmetric form
+    of Nitsche's method."""
+
+    penalty: float = 4.0  # of a value at a wall, in units of degree^2 over the width of a cell: twice what is needed
+    ghost: float = 0.01  # share of the energy of the next cell
+
+    def _inside(self, statement: Statement, field: str) -> Term:
+        assert isinstance(self.grid, CutGrid)
+        return self._term(self.layout.expression(statement), self.grid.cells, self.grid.tests_inside(), field)
+
+    @cached_property
+    def _walls(self) -> list[Term]:
+        assert isinstance(self.grid, CutGrid)
+        terms = []
+        for wall, name, _ in self.layout.walls:
+            assert wall.wall is not None
+            cells = self.grid.wall_cells(wall.wall)
+            expression, is_flux = weak_wall(self.layout, wall, name)
+            terms.append(self._term(expression, cells, self._wall_tests(cells, is_flux), name))
+        return terms
+
+    @property
+    def _start_walls(self) -> list[Term]:
+        """A start is a projection: nothing is held at walls, which the first instant of time holds."""
+        return []
+
+    def _wall_tests(self, cells: Cells, is_flux: bool) -> TestFunctions:
+        if is_flux:
+            return TestFunctions(cells.index, cells.table(()))
+        across = sum(cells.points[normal_along(axis)][:, :, None] * cells.table(((axis, 1),)) for axis in self.grid.axes)
+        splines = [basis for basis in self.grid.axes.values() if isinstance(basis, Spline)]
+        width = min(float(np.diff(basis.edges).min()) for basis in splines)
+        size = self.penalty * max(basis.degree for basis in splines) ** 2 / width
+        return TestFunctions(cells.index, size * cells.table(()) - across)
+
+    def _held(self, statement: Statement, field: str) -> Triplets | None:
+        """The ghost penalty, in units of what conducts in the middle of the prior; of a start, in units of its mass."""
+        assert isinstance(self.grid, CutGrid)
+        rows, columns, values = self.grid.ghost()
+        if statement.kind == "initial":
+            width = min(float(np.diff(b.edges).min()) for b in self.grid.axes.values() if isinstance(b, Spline))
+            size = width**2
+        else:
+            size = float(np.mean(conducts_inside(self.layout, statement, field)))
+        offset = self.offsets[self.layout.fields.index(field)]
+        return rows + offset, columns + offset, self.ghost * size * values
+
+
+def discretised(layout: Layout, grid: Grid | CutGrid, inputs: Mapping[str, Input]) -> Discrete:
+    """The layout on a grid of a box, or of a region."""
+    return (CutDiscrete if isinstance(grid, CutGrid) else Discrete)(layout, grid, inputs)
+
+
+def weak_wall(layout: Layout, wall: Statement, field: str) -> tuple[Expression, bool]:
+    """A wall's relation, made a flux times what conducts along the normal or a value times that; and is it a flux?"""
+    import sympy
+
+    relation = layout.expression(wall)
+    equation = layout.expression(layout.equations[layout.fields.index(field)])
+    number = layout.fields.index(field)
+    conducts, slope, value = sympy.Integer(0), sympy.Integer(0), sympy.Integer(0)
+    for symbol, jet in equation.fields.items():
+        if jet.field == number and sum(times for _, times in jet.orders) == 2 and not jet.is_rate:
+            share = [_normal(axis) ** times for axis, times in jet.orders]
+            conducts = conducts - equation.expression.diff(symbol) * sympy.Mul(*share)
+    for symbol, jet in relation.fields.items():
+        part = relation.expression.diff(symbol)
+        if jet.field == number and not jet.orders:
+            value = value + part
+        elif jet.field == number and len(jet.orders) == 1 and jet.orders[0][1] == 1:
+            slope = slope + part * _normal(jet.orders[0][0])
+    normals = {axis: _normal(axis) for axis in layout.problem.domain.space}
+    first, second = (normals[axis] for axis in layout.problem.domain.space)
+    slope = sympy.simplify(sympy.expand(slope).subs(second**2, 1 - first**2))
+    is_flux = slope != 0
+    scaled = relation.expression * conducts / (slope if is_flux else value)
+    coordinates = tuple(dict.fromkeys((*relation.coordinates, *equation.coordinates, *map(str, normals.values()))))
+    return replace(
+        relation, expression=scaled, fields={**equation.fields, **relation.fields},
+        inputs={**equation.inputs, **relation.inputs}, coordinates=coordinates,
+        moving=relation.moving | equation.moving,
+    ).present, is_flux  # fmt: skip
+
+
+def conducts_inside(layout: Layout, equation: Statement, field: str) -> Array:
+    """What conducts along the first axis, at places all over the domain, inputs at their prior means and fields zero."""
+    expression = layout.expression(equation)
+    number, axis = layout.fields.index(field), layout.problem.domain.space[0]
+    places = {name: x for name, x in layout.problem.domain.places().items()}
+    names = {name: np.zeros((1, 1)) for name, _ in expression.named_fields}
+    for name, part in expression.named_inputs:
+        unknown = layout.problem.unknowns.get(part.name) or layout.problem.functions.get(part.name)
+        mean = unknown.latent_moments[0] if unknown is not None and not part.orders else 0.0
+        names[name] = np.full((1, 1), mean)
+    for symbol, jet in expression.fields.items():
+        if jet.field == number and jet.orders == ((axis, 2),):
+            slope = Compiled(expression, [-expression.expression.diff(symbol)])
+            return slope(names, places, np.zeros(1))[0]
+    raise NotAMap(f"{equation.name} has no second derivative along {axis}")
+
+
+def _normal(axis: str) -> sympy.Symbol:
+    import sympy
+
+    return sympy.Symbol(normal_along(axis), real=True)
+
+
+def _joined(parts: Sequence[Triplets | None]) -> Triplets | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    rows, columns, values = (np.concatenate(column) for column in zip(*known, strict=True))
+    return rows, columns, values

@@ -18,6 +18,7 @@ from factorfield.forward.radau import rule_of
 from factorfield.forward.relations import Compiled, Expression
 from factorfield.problem.domain import TIME, Orders, Points
 from factorfield.space.grid import Grid
+from factorfield.space.region import CutGrid
 
 Array = NDArray[np.float64]
 Matrix = sparse.csr_matrix
@@ -27,7 +28,7 @@ Matrix = sparse.csr_matrix
 class Path:
     """`edges` of the windows in time; empty for a steady solution."""
 
-    grid: Grid
+    grid: Grid | CutGrid
     edges: Array
     values: Array  # (windows, 1 + stages, coefficients)
     inputs: Coefficients

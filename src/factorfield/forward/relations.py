@@ -7,7 +7,7 @@ changes, and a rest. The linear part becomes one matrix, the rest is evaluated a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,15 @@ class Expression:
     constants: Mapping[str, Any]  # known numbers and tables
     coordinates: tuple[str, ...]
     moving: frozenset[str]  # names of symbols that change in time besides fields
+
+    @property
+    def present(self) -> Expression:
+        """Without the symbols that the expression does not hold."""
+        symbols = self.expression.free_symbols
+        return replace(
+            self, fields={s: jet for s, jet in self.fields.items() if s in symbols},
+            inputs={s: jet for s, jet in self.inputs.items() if s in symbols},
+        )  # fmt: skip
 
     @cached_property
     def named_fields(self) -> list[tuple[str, FieldJet]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
-from factorfield.forward.discrete import Discrete, Layout
+from factorfield.forward.discrete import Discrete, Layout, discretised
 from factorfield.forward.map import START, ForwardMap, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.forward.paths import Path, read, values_at
@@ -26,6 +26,7 @@ from factorfield.problem.domain import TIME, Axis, Periodic
 from factorfield.problem.problem import Problem
 from factorfield.space.axes import Basis, Fourier, Spline
 from factorfield.space.grid import Grid
+from factorfield.space.region import CutGrid
 
 Array = NDArray[np.float64]
 
@@ -56,12 +57,14 @@ class Rungs:
 RUNGS = Rungs()
 
 
-def grid_of(problem: Problem, level: float, rungs: Rungs = RUNGS) -> Grid:
+def grid_of(problem: Problem, level: float, rungs: Rungs = RUNGS) -> Grid | CutGrid:
     """The grid of a level: cells or modes along each axis grow by a factor a level."""
-    axes: dict[str, Basis] = {}
-    for name in problem.domain.space:
-        axes[name] = _basis(problem.domain[name], rungs.growth**level, rungs)
-    return Grid(axes)
+    axes = _axes_of(problem, level, rungs)
+    return Grid(axes) if problem.shape is None else CutGrid.of(axes, problem.shape)
+
+
+def _axes_of(problem: Problem, level: float, rungs: Rungs) -> dict[str, Basis]:
+    return {name: _basis(problem.domain[name], rungs.growth**level, rungs) for name in problem.domain.space}
 
 
 def _basis(axis: Axis, factor: float, rungs: Rungs) -> Basis:
@@ -116,7 +119,8 @@ class Ladder:
 
     def discrete(self, level: int) -> Discrete:
         if level not in self._grids:
-            self._grids[level] = Discrete(self.layout, grid_of(self.problem, level, self.rungs), self.latents.inputs)
+            grid = grid_of(self.problem, level, self.rungs)
+            self._grids[level] = discretised(self.layout, grid, self.latents.inputs)
         return self._grids[level]
 
     def has_level(self, level: int) -> bool:
@@ -124,7 +128,8 @@ class Ladder:
         axes = len(self.problem.domain.space)
         if level < 0 or (axes == 0 and level > 0):
             return False
-        return level <= 1 or grid_of(self.problem, level, self.rungs).size <= self.rungs.most_functions[axes]
+        wanted = float(np.prod([basis.size for basis in _axes_of(self.problem, level, self.rungs).values()]))
+        return level <= 1 or wanted <= self.rungs.most_functions[axes]
 
     # -- maps
 
@@ -245,7 +250,7 @@ class Ladder:
 
     def _on_grid(self, fitted: Fit, level: int) -> ForwardMap:
         """The map of a fit on the grid of another level."""
-        discrete = Discrete(self.layout, self.discrete(level).grid, fitted.task.latents.inputs)
+        discrete = discretised(self.layout, self.discrete(level).grid, fitted.task.latents.inputs)
         return replace(fitted.task.map, discrete=discrete)
 
     def _projected(self, fitted: Fit, inputs: Mapping[str, Array], level: int) -> Mapping[str, Array]:

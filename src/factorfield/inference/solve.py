@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
-from factorfield.forward.discrete import Discrete, Layout, NotAMap
+from factorfield.forward.discrete import Layout, NotAMap, discretised
 from factorfield.forward.map import START, ForwardMap, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.inference.fit import ROUGH, Counter, Fit, Task, fit
@@ -249,7 +249,7 @@ def advanced(inferred: Inferred, problem: Problem) -> Inferred:
         if float(np.min((group.statement.points or {})[TIME])) < inferred.problem.domain[TIME].upper:
             raise NotAMap(f"{group.statement.name!r} is of a time before the last update")
     linked, latents = carried(last, end, functions)
-    discrete = Discrete(ladder.layout, last.fit.point.path.grid, latents.inputs)
+    discrete = discretised(ladder.layout, last.fit.point.path.grid, latents.inputs)
     begin, stages = latents.begin, last.fit.task.map.stages
     draws = np.random.default_rng(0).standard_normal((latents.size, ladder.rungs.probes))
     edges = choose_windows(
