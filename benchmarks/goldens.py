@@ -148,8 +148,8 @@ def golden(name: str, method: str | None) -> Golden:
     at = places(problem)
     fields: dict[str, dict[str, list[float]]] = {}
     for field in (*problem.fields, *problem.functions):
-        found = solution.predict(of=field, points=True, **at)
-        mean, std = (np.asarray(found[key], float).ravel() for key in ("mean", "std"))
+        answer = solution.predict(of=field, points=True, **at)
+        mean, std = (np.asarray(answer[key], float).ravel() for key in ("mean", "std"))
         inside = np.flatnonzero(np.isfinite(mean))[:PLACES]
         fields[field] = {"mean": short(mean[inside]), "std": short(std[inside])}
     evidence = solution.log_evidence
