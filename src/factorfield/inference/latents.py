@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 MOST_FUNCTIONS = 1200  # of space, where more are not needed for three cells a length
 MOST_COEFFICIENTS = 6000  # of a function of space: beyond, its root does not fit
+SHORTER = 0.5  # of the usual length: what the grid of a function shows whose length is not stated
 ROUNDING = 1e-15  # of the largest variance of a component
 
 
@@ -103,6 +104,10 @@ class OverTime:
 
     def times_root(self, rows: Array) -> Array:
         return np.asarray(rows @ self.root)
+
+    @property
+    def share(self) -> float:
+        return self.length / self.horizon
 
     def with_prior(self, std: float, share: float) -> OverTime:
         """Of another size, and with a length that is a share of the horizon."""
@@ -187,6 +192,12 @@ class OverSpace:
             table = np.moveaxis(np.tensordot(table, part.columns, axes=(number + 1, 0)), -1, number + 1)
         return np.asarray(self.std * table.reshape(len(rows), -1))
 
+    @property
+    def share(self) -> float:
+        """The length over the first axis."""
+        axis, length = next(iter(self.lengths.items()))
+        return length / self.domain[axis].length
+
     def with_prior(self, std: float, share: float) -> OverSpace:
         """Of another size, and with lengths that are a share of each axis."""
         lengths = {axis: share * self.domain[axis].length for axis in self.lengths}
@@ -226,7 +237,9 @@ def latents_of(problem: Problem) -> tuple[Latent, ...]:
     for name, unknown in problem.functions.items():
         mean, variance = unknown.latent_moments
         lengths = {a: unknown.length or DEFAULT_LENGTH * problem.domain[a].length for a in unknown.over}
-        latents.append(_function(name, problem.domain, lengths, mean, float(np.sqrt(variance))))
+        latents.append(
+            _function(name, problem.domain, lengths, mean, float(np.sqrt(variance)), unknown.length is not None)
+        )  # fmt: skip
     for statement in problem.statements:
         if statement.kind in ("initial", "boundary") and statement.sigma is not None:
             sigma = float(np.max(statement.sigma))
@@ -237,13 +250,18 @@ def latents_of(problem: Problem) -> tuple[Latent, ...]:
     return tuple(latents)
 
 
-def _function(name: str, domain: Domain, lengths: Mapping[str, float], level: float, std: float) -> Latent:
+def _function(
+    name: str, domain: Domain, lengths: Mapping[str, float], level: float, std: float, is_stated: bool = True
+) -> Latent:  # fmt: skip
+    """A function of these lengths; where they are not stated, on a grid that shows shorter ones too."""
+    shown = lengths if is_stated else {axis: SHORTER * length for axis, length in lengths.items()}
     if TIME not in lengths:
         ordered = {axis: lengths[axis] for axis in domain.space if axis in lengths}
-        return OverSpace(name, space_grid(domain, ordered), domain, level, std, ordered)
+        grid = space_grid(domain, {axis: shown[axis] for axis in ordered})
+        return OverSpace(name, grid, domain, level, std, ordered, not is_stated)
     if len(lengths) > 1:
         raise NotAMap(f"{name} varies over time and space")
-    nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, lengths[TIME])
+    nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, shown[TIME])
     return OverTime(name, nodes, level, std, lengths[TIME], domain[TIME].length)
 
 

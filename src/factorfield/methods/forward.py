@@ -12,6 +12,7 @@ import numpy as np
 from factorfield.errors import expected
 from factorfield.forward.discrete import NotAMap
 from factorfield.inference.ladder import RUNGS
+from factorfield.inference.segments import Segment
 from factorfield.inference.solve import Inferred, Search, advanced, conditioned, infer
 from factorfield.posterior.latent import LatentPosterior
 from factorfield.problem.problem import Problem
@@ -54,7 +55,8 @@ class Forward:
         path, counter = fitted.point.path, fitted.task.counter
         frozen = Frozen(path.values.shape[-1], fitted.task.latents.size)
         posterior = LatentPosterior(
-            problem, frozen, _noise(problem, inferred), inferred.segments,  # type: ignore[arg-type]
+            problem, frozen, _noise(problem, inferred), inferred.segments, mixture_of(inferred),  # type: ignore[arg-type]
+            hyperparameters_of(inferred),
         )  # fmt: skip
         settings = {
             "method": self.name, "tolerance": self.tolerance, "modes": dict(path.grid.resolution),
@@ -68,7 +70,7 @@ class Forward:
         }  # fmt: skip
         return Solution(
             posterior, self._status(inferred), trace, timings, settings, advice=(),
-            evidence=lambda: sum(segment.fit.log_evidence for segment in inferred.segments),
+            evidence=lambda: inferred.log_evidence,
             resume=lambda problem: self._timed(lambda: conditioned(inferred, problem)),
             advance=lambda problem: self._timed(lambda: advanced(inferred, problem)),
         )  # fmt: skip
@@ -83,6 +85,29 @@ class Forward:
             size = " x ".join(map(str, fitted.point.path.grid.resolution.values())) or "1"
             return unresolved(inferred.estimate.size, self.tolerance, f"{size} functions", "cells")
         return Status("converged")
+
+
+def mixture_of(inferred: Inferred) -> tuple[tuple[float, Segment], ...]:
+    """The nodes over sizes and lengths with their weights, the best first."""
+    marginal = inferred.marginal
+    if marginal is None:
+        return ()
+    columns = inferred.segments[-1].columns
+    pairs = zip(marginal.weights, marginal.nodes, strict=True)
+    return tuple((float(weight), Segment(node.fit, columns)) for weight, node in pairs)
+
+
+def hyperparameters_of(inferred: Inferred) -> dict[str, dict[str, tuple[float, float]]]:
+    """Mean and std of the logarithms of sizes and lengths, in the units of the functions and of their first axis."""
+    marginal, result = inferred.marginal, dict[str, dict[str, tuple[float, float]]]()
+    if marginal is None:
+        return result
+    stds = np.sqrt(np.diag(marginal.covariance))
+    for coordinate, mean, std in zip(marginal.coordinates, marginal.means, stds, strict=True):
+        axis = inferred.problem.functions[coordinate.function].over[0]
+        unit = inferred.problem.domain[axis].length if coordinate.kind == "length" else 1.0
+        result.setdefault(coordinate.function, {})[coordinate.kind] = (float(mean + np.log(unit)), float(std))
+    return result
 
 
 def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:

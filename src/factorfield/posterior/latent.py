@@ -27,9 +27,12 @@ NODES = 24  # of Gauss and Hermite, for moments of a function of one Gaussian nu
 
 @dataclass(frozen=True, eq=False)
 class LatentPosterior(Posterior):
-    """`segments` in order of time."""
+    """`segments` in order of time; `mixture`: other posteriors with their weights, the first one among them, where sizes
+    and lengths of functions are averaged over; `logarithms`: mean and std of the logarithms of these."""
 
     segments: tuple[Segment, ...]
+    mixture: tuple[tuple[float, Segment], ...] = ()
+    logarithms: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     _kept: dict[str, Any] = field(default_factory=dict)
 
     marker = "latent_mean"
@@ -47,7 +50,24 @@ class LatentPosterior(Posterior):
     def exact(self) -> Self:
         if not any(segment.columns for segment in self.segments):
             return self
-        return replace(self, segments=tuple(replace(segment, columns=()) for segment in self.segments), _kept={})
+        segments = tuple(replace(segment, columns=()) for segment in self.segments)
+        mixture = tuple((weight, replace(segment, columns=())) for weight, segment in self.mixture)
+        return replace(self, segments=segments, mixture=mixture, _kept={})
+
+    def hyperparameters(self, level: float = 0.9) -> dict[str, dict[str, Estimate]]:
+        """Size and length of unknown functions that were not stated: log-normal."""
+        reach = float(special.ndtri(0.5 * (1.0 + level)))
+        return {
+            name: {
+                kind: {
+                    "mean": float(np.exp(mean + 0.5 * std**2)),
+                    "std": float(np.exp(mean + 0.5 * std**2) * np.sqrt(np.expm1(std**2))),
+                    "interval": (float(np.exp(mean - reach * std)), float(np.exp(mean + reach * std))),
+                }
+                for kind, (mean, std) in kinds.items()
+            }
+            for name, kinds in self.logarithms.items()
+        }
 
     # -- numbers
 
@@ -67,27 +87,32 @@ class LatentPosterior(Posterior):
     @cached_property
     def _numbers(self) -> dict[str, tuple[float, float]]:
         """Mean and std of each number, or of its logarithm."""
-        names = list(self.problem.unknowns)
-        covariance = self._latent_covariance
-        coefficients = self.segments[-1].fit.point.path.inputs
-        return {n: (float(coefficients[n][0]), float(np.sqrt(covariance[i, i]))) for i, n in enumerate(names)}
+        means, covariance = self._latent_moments
+        return {n: (float(means[i]), float(np.sqrt(covariance[i, i]))) for i, n in enumerate(self.problem.unknowns)}
 
     @cached_property
-    def _latent_covariance(self) -> Array:
-        """Of the numbers, or their logarithms, the numerical error included."""
-        names = list(self.problem.unknowns)
-        latents = self.segments[-1].fit.task.latents
+    def _latent_moments(self) -> tuple[Array, Array]:
+        """Mean and covariance of the numbers, or their logarithms, the numerical error included."""
+        parts = self.mixture or ((1.0, self.segments[-1]),)
+        means = np.array([self._numbers_of(segment)[0] for _, segment in parts])
+        weights = np.array([weight for weight, _ in parts])
+        mean = weights @ means
+        covariance = sum(weight * self._numbers_of(segment)[1] for weight, segment in parts)
+        apart = means - mean
+        return mean, np.asarray(covariance + apart.T @ (weights[:, None] * apart))
+
+    def _numbers_of(self, segment: Segment) -> tuple[Array, Array]:
+        names, latents = list(self.problem.unknowns), segment.fit.task.latents
         if not names:
-            return np.zeros((0, 0))
+            return np.zeros(0), np.zeros((0, 0))
         directions = latents.directions(np.eye(latents.size))
         rows = np.concatenate([directions[name] for name in names])
-        spread = self.segments[-1].fit.belief.spread(rows)
-        errors = rows @ _shifts(self.segments[-1])
-        return np.asarray(spread @ spread.T + errors @ errors.T)
+        spread, errors = segment.fit.belief.spread(rows), rows @ _shifts(segment)
+        means = np.array([segment.fit.point.path.inputs[name][0] for name in names])
+        return means, np.asarray(spread @ spread.T + errors @ errors.T)
 
     def _coefficient_covariance(self) -> Array:
-        covariance = self._latent_covariance.copy()
-        means = np.array([mean for mean, _ in self._numbers.values()])
+        means, covariance = self._latent_moments
         positive = np.array([self.problem.unknowns[name].positive for name in self._numbers], bool)
         centre = np.exp(means + 0.5 * np.diag(covariance))
         both = np.outer(positive, positive)
@@ -122,7 +147,21 @@ class LatentPosterior(Posterior):
 
     def _rows(self, relation: Expression, flat: Mapping[str, Array]) -> tuple[Array, Array, Array, Array]:
         """At every place: the mean, functionals of standard normal numbers (places, numbers), errors (places, columns),
-        and the number of its segment."""
+        and the number of its segment. Of a mixture, a Gaussian with its mean and covariance."""
+        if not self.mixture:
+            return self._rows_of_segments(relation, flat)
+        parts = [
+            (weight, replace(self, segments=(segment,), mixture=(), _kept={})._rows_of_segments(relation, flat))
+            for weight, segment in self.mixture
+        ]
+        mean = np.sum([weight * part[0] for weight, part in parts], axis=0)
+        columns = [np.sqrt(weight) * part[1] for weight, part in parts]
+        columns += [np.sqrt(weight) * (part[0] - mean)[:, None] for weight, part in parts]
+        return mean, np.concatenate(columns, axis=1), parts[0][1][2], parts[0][1][3]
+
+    def _rows_of_segments(
+        self, relation: Expression, flat: Mapping[str, Array]
+    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
         count = len(next(iter(flat.values())))
         which = self._segment_of(flat[TIME]) if TIME in flat and len(self.segments) > 1 else np.zeros(count, np.int64)
         values, parts, width = np.empty(count), [], 0
