@@ -232,7 +232,9 @@ class Solution:
         problem = longer.replace(conditions=[*longer.conditions, *added]) if added else longer
         if self.advance is None:
             raise expected("a solution by method='forward'", f"one by {self.settings.get('method')}", "extend, condition")
-        return self._announced(self.advance(problem))
+        solution = self.advance(problem)
+        warn_of(solution.advice or (), stacklevel=3)
+        return solution
 
     def _resumed(self, problem: Problem, attempt: str) -> Solution:
         if self.resume is None:
