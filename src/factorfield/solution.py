@@ -225,7 +225,8 @@ class Solution:
         longer = extended(self.problem, until)
         problem = longer.replace(conditions=[*longer.conditions, *added]) if added else longer
         if self.advance is None:
-            raise expected("a solution by method='forward'", f"one by {self.settings.get('method')}", "extend, condition")
+            method = str(self.settings.get("method", "another method"))
+            raise expected("a solution by method='forward'", f"one by {method}", "extend, condition")
         return self._announced(self.advance(problem))
 
     def _resumed(self, problem: Problem, attempt: str) -> Solution:

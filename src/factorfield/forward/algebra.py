@@ -36,8 +36,11 @@ class Factor(Protocol):
 class Pattern(Protocol):
     """Where the entries of n x n matrices are kept."""
 
-    n: int
-    slots: int
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def slots(self) -> int: ...
 
     def positions(self, rows: Indices, columns: Indices) -> Indices: ...
 
@@ -56,7 +59,7 @@ class Pattern(Protocol):
 
 @dataclass(frozen=True)
 class Tuning:
-    """When which kind of matrix is used; measured in benchmarks/forward.py."""
+    """When which kind of matrix is used; measured on lines and planes."""
 
     dense_size: int = 24  # up to this size a matrix is dense
     dense_share: float = 0.4  # of its entries: with more of them it is dense
@@ -122,7 +125,7 @@ class DenseFactor:
 
 @dataclass(frozen=True, eq=False)
 class Banded:
-    """Entries near the diagonal after the numbers have been given anew (`place`): entry (r, c) at [width + r - c, c]."""
+    """Entries near the diagonal after renumbering (`place`): entry (r, c) is at [width + r - c, c]."""
 
     n: int
     place: Indices

@@ -121,9 +121,9 @@ class OverSpace:
     @cached_property
     def root(self) -> Array:
         """The Kronecker product of the roots along the axes."""
-        result = np.ones((1, 1))
+        result: Array = np.ones((1, 1))
         for axis, basis in self.grid.axes.items():
-            result = np.kron(result, along_axis(self.domain[axis], basis, self.lengths[axis]))
+            result = np.asarray(np.kron(result, along_axis(self.domain[axis], basis, self.lengths[axis])), float)
         return self.std * result
 
     @property
@@ -179,6 +179,22 @@ def _function(name: str, domain: Domain, lengths: Mapping[str, float], level: fl
         raise NotAMap(f"{name} varies over time and space")
     nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, lengths[TIME])
     return OverTime(name, nodes, level, std)
+
+
+class LatentVariables(Protocol):
+    """e ~ N(0, I), and how the coefficients of all inputs hang on it."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def inputs(self) -> Mapping[str, Input]: ...
+
+    def coefficients(self, e: Array) -> dict[str, Array]: ...
+
+    def directions(self, along: Array) -> dict[str, Array]: ...
+
+    def gathered(self, rows: Mapping[str, Array], count: int) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)

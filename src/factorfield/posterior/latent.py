@@ -120,7 +120,9 @@ class LatentPosterior(Posterior):
             self._kept[key] = smoothed(self.segments, number)
         return self._kept[key]
 
-    def _rows(self, relation: Expression, flat: Mapping[str, Array]) -> tuple[Array, Array, Array, Array]:
+    def _rows(
+        self, relation: Expression, flat: Mapping[str, Array]
+    ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
         """At every place: the mean, functionals of standard normal numbers (places, numbers), errors (places, columns),
         and the number of its segment."""
         count = len(next(iter(flat.values())))
@@ -194,7 +196,7 @@ class LatentPosterior(Posterior):
     # -- covariances
 
     def _line(self, relation: Any, grid: Mapping[str, Array], points: bool) -> tuple[Functionals, Any]:
-        functionals = Functionals(((relation, ()),), np.ones((1, 1)), grid, points)  # type: ignore[arg-type]
+        functionals = Functionals(((relation, ()),), np.ones((1, 1)), grid, points)
         mean, spread, errors, _ = self._rows(relation, functionals.flat)
         functionals = replace(functionals, slopes=np.ones((1, len(mean))))
         explained = np.sum(spread**2, axis=1) + np.sum(errors**2, axis=1)
@@ -206,7 +208,7 @@ class LatentPosterior(Posterior):
         if "rows" not in functionals.held:
             _, spread, errors, which = self._rows(relation, functionals.flat)  # type: ignore[arg-type]
             if len(np.unique(which)) > 1:
-                spread = self._joined(relation, functionals.flat)
+                spread = self._joined(relation, functionals.flat)  # type: ignore[arg-type]
             functionals.held["rows"] = spread, errors
         spread, errors = functionals.held["rows"]
         return spread * functionals.slopes[0][:, None], errors * functionals.slopes[0][:, None]

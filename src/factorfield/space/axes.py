@@ -224,7 +224,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Tests:
+class AxisWeighting:
     """Test functions along an axis: those that vanish where conditions hold; a condition settles one function each."""
 
     settled: Mapping[Held, int]
@@ -240,10 +240,10 @@ class Tests:
         return rows, values @ local
 
 
-def tests_that_vanish(basis: Basis, held: Sequence[Held]) -> Tests:
+def vanishing_weighting(basis: Basis, held: Sequence[Held]) -> AxisWeighting:
     """At each end the outermost functions are settled by its conditions; the others take a share of these."""
     if not held:
-        return Tests({}, None)
+        return AxisWeighting({}, None)
     assert isinstance(basis, Spline) and not basis.periodic
     settled: dict[Held, int] = {}
     shares = np.eye(basis.size)
@@ -261,7 +261,7 @@ def tests_that_vanish(basis: Basis, held: Sequence[Held]) -> Tests:
         except linalg.LinAlgError:
             raise expected("conditions at an end that differ", "one twice", "leaving one out") from None
         settled |= {condition: int(number) for condition, number in zip(conditions, outer, strict=True)}
-    return Tests(settled, shares)
+    return AxisWeighting(settled, shares)
 
 
 def _row(basis: Spline, condition: Held) -> Array:
