@@ -164,4 +164,6 @@ def _as_model(problem: Problem | Model, method: Method, of_model: Mapping[str, A
     for key in of_model:
         if key not in known:
             raise expected(f"options of {method.name}'s model among {', '.join(known)}", key, "leaving it out")
+    if not hasattr(method, "model_for"):
+        raise expected("a method that makes a model first", f"method={method.name!r}", "ff.solve(problem)")
     return method.model_for(problem, **of_model)
