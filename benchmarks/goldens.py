@@ -6,7 +6,8 @@ python benchmarks/goldens.py --compare [--method forward] [--only NAME ...] [--r
 
 Problems: the gallery with its defaults, draw 0 of the registry's cells, and the problems that examples and pages of
 docs/ build. Every problem is solved in a process of its own, within `--limit` seconds of processor time (400). Records
-are kept outside the repository, one file per problem and method, and a second run resumes; `--again` begins anew.
+are kept outside the repository, one file per problem and method, and a second run resumes: add `--again`, or another
+folder, when the code has changed.
 
 A golden is: mean and std of every field and unknown function at eight fixed places, log evidence, coefficients, status,
 processor seconds. Deviations are the largest over places and fields: of means in units of the golden's std and of
@@ -44,6 +45,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GOLDENS = Path(__file__).with_name("goldens.json")
 PLACES, CANDIDATES, DIGITS = 8, 64, 8
 PAGES = ("quickstart", "tasks", "your-own-pde", "after-the-solution", "regions", "how-it-works", "limits", "index")
+IN_SD, OF_SIZE = 0.1, 1e-5  # how far a mean may move: of the golden's std, or of the field's size (the tolerance)
 SOLVING = {"solve", "load", "rank", "default_model", "plot"}  # public functions that want a solution or make one
 Golden = dict[str, Any]
 
@@ -139,17 +141,19 @@ def places(problem: ff.Problem) -> dict[str, np.ndarray]:
 
 
 def golden(name: str, method: str | None) -> Golden:
-    """Solves one problem; called in a process of its own."""
+    """Solves one problem; called in a process of its own. What is imported at the first use is not timed."""
     warnings.simplefilter("ignore")
     problem = problem_of(name)
+    options = {} if method is None else {"method": method}
+    ff.solve(ff.Problem("u_t = -1.3*u", {"t": ff.Interval(0, 0.7)}, {}, [ff.Initial("u = 1.1")]), **options)
     begin = time.process_time()
-    solution = ff.solve(problem) if method is None else ff.solve(problem, method=method)
+    solution = ff.solve(problem, **options)
     seconds = time.process_time() - begin
     at = places(problem)
     fields: dict[str, dict[str, list[float]]] = {}
     for field in (*problem.fields, *problem.functions):
-        found = solution.predict(of=field, points=True, **at)
-        mean, std = (np.asarray(found[key], float).ravel() for key in ("mean", "std"))
+        answer = solution.predict(of=field, points=True, **at)
+        mean, std = (np.asarray(answer[key], float).ravel() for key in ("mean", "std"))
         inside = np.flatnonzero(np.isfinite(mean))[:PLACES]
         fields[field] = {"mean": short(mean[inside]), "std": short(std[inside])}
     evidence = solution.log_evidence
@@ -208,23 +212,51 @@ def largest(old: Golden, new: Golden) -> tuple[float, float, float, float]:
     return max(sds), max(sizes), float(np.min(ratios)), float(np.max(ratios))
 
 
-def compared(name: str, old: Golden, new: Golden) -> None:
+def compared(name: str, old: Golden, new: Golden) -> tuple[bool, float] | None:
+    """Prints a row. Are the means within `IN_SD` or `OF_SIZE`, and the ratio of times; None without both answers."""
     if "fields" not in old or "fields" not in new:
         line(name, old["status"], new["status"], *["-"] * 6, new.get("error", ""))
-        return
+        return None
     sd, size, low, high = largest(old, new)
-    before, after = old["coefficients"], new["coefficients"]
+    after = new["coefficients"]
     shifts = [
         f"{key} {abs(after[key][0] - mean) / std:.2g}, x{after[key][1] / std:.3g}"
-        for key, (mean, std) in before.items() if key in after
+        for key, (mean, std) in old["coefficients"].items() if key in after
     ]  # fmt: skip
     evidences = old["log_evidence"], new["log_evidence"]
     evidence = "-" if None in evidences else f"{evidences[1] - evidences[0]:+.3g}"
+    ratio = new["seconds"] / max(old["seconds"], 1e-3)
     line(
         name, old["status"], new["status"], f"{sd:.2g}", f"{size:.1e}", f"{low:.3g} to {high:.3g}",
-        "; ".join(shifts) or "-", evidence, f"{new['seconds'] / max(old['seconds'], 1e-3):.3g}",
+        "; ".join(shifts) or "-", evidence, f"{ratio:.3g}",
         "" if old["problem"] == new["problem"] else "the problem changed",
     )  # fmt: skip
+    return sd <= IN_SD or size <= OF_SIZE, ratio
+
+
+def compare(stored: dict[str, Golden], solve: Callable[[str], Golden]) -> None:
+    header(
+        "problem", "golden", "now", "mean moved, in sd", "of the field's size", "std ratio",
+        "coefficients moved in sd, std ratio", "log evidence", "time ratio", "note",
+    )  # fmt: skip
+    rows = [compared(name, old, solve(name)) for name, old in stored.items()]
+    answered = [row for row in rows if row is not None]
+    agree = sum(same for same, _ in answered)
+    median = float(np.median([ratio for _, ratio in answered])) if answered else np.nan
+    print(
+        f"\n{len(rows)} problems, {len(answered)} with answers now and then; means of {agree} within {IN_SD} sd or "
+        f"{OF_SIZE} of the field's size; median time ratio {median:.3g}"
+    )
+
+
+def record(chosen: list[str], stored: dict[str, Golden], solve: Callable[[str], Golden]) -> None:
+    for number, name in enumerate(chosen):
+        stored[name] = solve(name)
+        shown = f"{stored[name]['status']}, {stored[name].get('seconds')} s"
+        print(f"{number + 1}/{len(chosen)} {name}: {shown}", flush=True)
+    lines = ",\n".join(f'"{name}": {json.dumps(stored[name])}' for name in names() if name in stored)
+    head = {"command": "python benchmarks/goldens.py", "version": ff.__version__, "method": "default"}
+    written(GOLDENS, f'{json.dumps(head)[:-1]}, "problems": {{\n{lines}\n}}}}\n')
 
 
 def main() -> None:
@@ -234,7 +266,7 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", action="store_true")
-    parser.add_argument("--method")
+    parser.add_argument("--method", help="solve by this method; only to compare")
     parser.add_argument("--records", type=Path, default=Path(tempfile.gettempdir()) / "factorfield-goldens")
     parser.add_argument("--limit", type=int, default=400)
     parser.add_argument("--again", action="store_true")
@@ -242,35 +274,25 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(golden(arguments.one, arguments.method)))
         return
+    if arguments.method and not arguments.compare:
+        parser.error("expected --compare beside --method, since goldens are answers of the default; try adding it")
     begins = (*arguments.names, *arguments.only)
     stored = json.loads(GOLDENS.read_text(encoding="utf-8"))["problems"] if GOLDENS.exists() else {}
     every = list(stored) if arguments.compare else names()
     chosen = [name for name in every if not begins or name.startswith(begins)]
     if not chosen:
-        sys.exit(f"expected names of problems, received {', '.join(begins)}; try --list")
+        parser.error(f"expected names of problems, received {', '.join(begins)}; try --list")
+    arguments.records.mkdir(parents=True, exist_ok=True)
+
+    def solve(name: str) -> Golden:
+        return recorded(name, arguments.method, arguments.records, arguments.limit, arguments.again)
+
     if arguments.list:
         print("\n".join(chosen))
-        return
-    arguments.records.mkdir(parents=True, exist_ok=True)
-    solve: Callable[[str], Golden] = lambda name: recorded(  # noqa: E731
-        name, arguments.method, arguments.records, arguments.limit, arguments.again
-    )
-    if arguments.compare:
-        header(
-            "problem", "golden", "now", "mean moved, in sd", "of the field's size", "std ratio",
-            "coefficients moved in sd, std ratio", "log evidence", "time ratio", "note",
-        )  # fmt: skip
-        for name in chosen:
-            compared(name, stored[name], solve(name))
-        return
-    for number, name in enumerate(chosen):
-        stored[name] = solve(name)
-        shown = f"{stored[name]['status']}, {stored[name].get('seconds')} s"
-        print(f"{number + 1}/{len(chosen)} {name}: {shown}", flush=True)
-    lines = ",\n".join(f'"{name}": {json.dumps(stored[name])}' for name in names() if name in stored)
-    command = "python benchmarks/goldens.py"
-    head = json.dumps({"command": command, "version": ff.__version__, "method": arguments.method or "default"})[:-1]
-    written(GOLDENS, f'{head}, "problems": {{\n{lines}\n}}}}\n')
+    elif arguments.compare:
+        compare({name: stored[name] for name in chosen}, solve)
+    else:
+        record(chosen, stored, solve)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ ROOMS = [
 ORDER = {
     "space": ["axes", "cells", "arcs", "cut", "grid", "region"],
     "forward": ["algebra", "newton", "radau", "inputs", "relations", "terms", "system", "discrete", "paths", "map"],
-    "inference": ["matern", "latents", "measurements", "fit", "ladder", "segments", "solve"],
+    "inference": ["matern", "latents", "measurements", "fit", "hyper", "ladder", "segments", "stored", "solve"],
 }
 
 

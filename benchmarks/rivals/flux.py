@@ -5,6 +5,7 @@ python benchmarks/rivals/flux.py
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from dataclasses import dataclass
@@ -29,7 +30,10 @@ class Answer:
 
 
 def fit(case: Flux, nodes: int = 41) -> Answer:
-    """q is linear between equidistant nodes; its values there have the stated prior."""
+    """q is linear between equidistant nodes; its values there have the stated prior.
+
+    41 nodes are what one would take, and 0.2 std off; 161 are 0.01 std off.
+    """
     times = np.linspace(0.0, case.end, nodes)
     prior = case.flux
     covariance = matern(times[:, None] - times, prior.std, prior.length)
@@ -48,21 +52,20 @@ def exact(case: Flux) -> Answer:
 
 
 def main() -> None:
-    for count, sensors in ((60, (0.2,)), (100, (0.2, 1.0))):
+    for count, sensors, nodes in itertools.product((60, 100), ((0.2,), (0.2, 1.0)), (41, 161)):
         case = flux(count, sensors=sensors)
         begin = time.process_time()
-        answer = fit(case)
+        answer = fit(case, nodes)
         seconds = time.process_time() - begin
         fine = exact(case)
         truth = np.interp(case.places, *case.truth)
         rms = np.sqrt(np.mean(((answer.mean - truth) / answer.std) ** 2))
         print(
-            f"{count} readings at x = {sensors}: rms z {rms:.2f}, "
+            f"{count} readings at x = {sensors}, {nodes} nodes: rms z {rms:.2f}, "
             f"off the fine answer by {np.max(np.abs(answer.mean - fine.mean) / fine.std):.1e} std, "
             f"std off by {np.max(np.abs(answer.std / fine.std - 1.0)):.1e}, log evidence {answer.log_evidence:.4f} "
             f"(fine {fine.log_evidence:.4f}), {seconds:.4f} s"
         )
-        print("  q", np.round(answer.mean, 3), "\n  +-", np.round(answer.std, 3), "\n  truth", np.round(truth, 3))
 
 
 if __name__ == "__main__":

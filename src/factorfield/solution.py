@@ -118,6 +118,12 @@ class Solution:
         """`parameters` with intervals that hold the coefficients with another probability."""
         return self.posterior.parameters(checked_level(level))
 
+    @property
+    def hyperparameters(self) -> dict[str, dict[str, Estimate]]:
+        """Posterior of the std and the length of each unknown function for which none was stated."""
+        found = getattr(self.posterior, "hyperparameters", None)
+        return {} if found is None else found()
+
     def predict(
         self,
         *,

@@ -73,6 +73,8 @@ def load(path: str | os.PathLike[str]) -> Solution:
     """Read a solution back; it predicts exactly what the saved one did, and can be conditioned and extended as that."""
     found = read_solution(path)
     name = found.settings.get("method")
+    if name == "forward":
+        return methods.get(name).taken_up(found)  # type: ignore[attr-defined]
     return replace(found, resume=methods.get(name).taken_up(found)) if name in RESUMABLE else found  # type: ignore
 
 

@@ -53,8 +53,8 @@ def test_the_series_of_the_start_agrees_with_a_sum_over_mirror_images(walls: tup
     green += both * (spread(x[:, None] + 2 * length - y) + spread(x[:, None] - 2 * length - y))
     weights = integrate.simpson(np.eye(len(y)), x=y)
     expected = (green * weights) @ START.kernel(y[:, None] - y) @ (green * weights).T
-    _, found = HeatLine(0.7, length, walls, start=START).joint(Targets(x, [time, time]))
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    _, covariance = HeatLine(0.7, length, walls, start=START).joint(Targets(x, [time, time]))
+    np.testing.assert_allclose(covariance, expected, rtol=1e-8)
 
 
 def test_a_start_that_is_read_covaries_as_the_limit_of_short_times() -> None:

@@ -6,7 +6,7 @@ posterior precision is I + J'J. For a map that is affine in the latents all of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -139,13 +139,32 @@ class Task:
         moved = point.reading.moved(tangent, self.latents.directions(np.eye(self.latents.size)))
         return np.asarray(moved / self.measurements.sigmas[:, None])
 
+    def coefficient_slopes(self, point: Point, names: Sequence[str]) -> dict[str, Array]:
+        """Slopes of the measurements by the coefficients of some inputs, in units of sigma."""
+        inputs, sigmas = self.latents.inputs, self.measurements.sigmas[:, None]
+        if self.by_adjoint:
+            rows = self._adjoint_rows(point)
+            none = self.measurements.count
+            return {name: rows.get(name, np.zeros((inputs[name].size, none))).T / sigmas for name in names}
+        result = {}
+        for name in names:
+            directions = {name: np.eye(inputs[name].size)}
+            self.counter.tangents += inputs[name].size
+            tangent = self.map.tangent(point.path, directions)
+            result[name] = point.reading.moved(tangent, directions) / sigmas
+        return result
+
     def _slopes_by_adjoint(self, point: Point) -> Array:
-        count = self.measurements.count
-        self.counter.adjoints += count
+        rows = self._adjoint_rows(point)
+        return np.asarray(self.latents.gathered(rows, self.measurements.count).T / self.measurements.sigmas[:, None])
+
+    def _adjoint_rows(self, point: Point) -> dict[str, Array]:
+        """By input, (coefficients, measurements)."""
+        self.counter.adjoints += self.measurements.count
         rows = self.map.adjoint(point.path, point.reading.rows.toarray())
         for name, direct in point.reading.input_rows.items():
             rows[name] = rows[name] + direct.T if name in rows else direct.T
-        return np.asarray(self.latents.gathered(rows, count).T / self.measurements.sigmas[:, None])
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +173,16 @@ class Fit:
 
     task: Task
     point: Point
-    slopes: Array
+    kept_slopes: Array | None  # None: computed when they are needed
     belief: Gaussian
     steps: int
     has_settled: bool
     kept_tangent: Array | None = None
+
+    @cached_property
+    def slopes(self) -> Array:
+        """J, (measurements, latents)."""
+        return self.task.slopes(self.point) if self.kept_slopes is None else self.kept_slopes
 
     @cached_property
     def tangent(self) -> Array:

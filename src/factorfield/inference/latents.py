@@ -13,15 +13,19 @@ from scipy import linalg
 
 from factorfield.forward.discrete import NotAMap, error_input
 from factorfield.forward.inputs import Input
-from factorfield.inference.matern import RESOLUTION, TimeNodes, distances, kernel
+from factorfield.inference.matern import RESOLUTION, STATE, TimeNodes, distances, kernel
 from factorfield.problem.coefficients import DEFAULT_LENGTH, Unknown
 from factorfield.problem.domain import TIME, Axis, Domain, Periodic
 from factorfield.problem.problem import Problem
-from factorfield.space.axes import Basis, Spline
+from factorfield.space.axes import Basis, Spline, dense
 from factorfield.space.grid import Grid
 
 Array = NDArray[np.float64]
-MOST_FUNCTIONS = 4000  # of space: beyond this their covariance does not fit
+Indices = NDArray[np.int64]
+MOST_FUNCTIONS = 1200  # of space, where more are not needed for three cells a length
+MOST_COEFFICIENTS = 6000  # of a function of space: beyond, its root does not fit
+SHORTER = 0.5  # of the usual length: what the grid of a function shows whose length is not stated
+ROUNDING = 1e-15  # of the largest variance of a component
 
 
 class Latent(Protocol):
@@ -73,6 +77,8 @@ class OverTime:
     nodes: TimeNodes
     level: float
     std: float
+    length: float
+    horizon: float  # of the problem that was solved first
 
     @cached_property
     def input(self) -> Input:
@@ -81,21 +87,45 @@ class OverTime:
     @cached_property
     def mean(self) -> Array:
         mean = np.zeros(self.nodes.size)
-        mean[::3] = self.level
+        mean[::STATE] = self.level
         return mean
 
     @cached_property
     def root(self) -> Array:
-        return self.std * self.nodes.root
+        return self.std * self.nodes.root(self.length)
 
     @property
     def size(self) -> int:
         return self.nodes.size
 
+    def latents_at(self, coefficients: Array) -> Array:
+        """The latents that give these coefficients."""
+        return np.asarray(np.linalg.solve(self.root, coefficients - self.mean))
+
+    def times_root(self, rows: Array) -> Array:
+        return np.asarray(rows @ self.root)
+
+    @property
+    def share(self) -> float:
+        return self.length / self.horizon
+
+    def with_prior(self, std: float, share: float) -> OverTime:
+        """Of another size, and with a length that is a share of the horizon."""
+        return replace(self, std=std, length=share * self.horizon)
+
     def extended(self, end: float) -> OverTime:
         """The same process until later: earlier latents keep their meaning."""
-        longer = TimeNodes.covering(self.nodes.begin, end, self.nodes.length)
-        return replace(self, nodes=replace(self.nodes, count=max(longer.count, self.nodes.count)))
+        return replace(self, nodes=self.nodes.until(end))
+
+
+@dataclass(frozen=True, eq=False)
+class Principal:
+    """Along an axis: columns (functions, components) make coefficients from components of unit variance, rows
+    (components, functions) the other way round; `variances` of the components."""
+
+    columns: Array
+    rows: Array
+    variances: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,47 +139,94 @@ class OverSpace:
     level: float
     std: float
     lengths: Mapping[str, float]
+    is_whole: bool = False  # are no components dropped, so that their number does not hang on the lengths?
 
     @cached_property
     def input(self) -> Input:
         return Input(self.name, space=self.grid)
 
-    @cached_property
+    @property
     def mean(self) -> Array:
         return np.full(self.grid.size, self.level)
 
     @cached_property
+    def _along(self) -> list[Principal]:
+        return [
+            principal(self.domain[axis], basis, self.lengths[axis]) for axis, basis in self.grid.axes.items()
+        ]  # fmt: skip
+
+    @cached_property
+    def _kept(self) -> Indices:
+        """The components that are kept, largest first."""
+        variances: Array = np.ones(1)
+        for part in self._along:
+            variances = np.asarray(np.kron(variances, part.variances), float)
+        order = np.argsort(-variances, kind="stable")
+        total = np.cumsum(variances[order])
+        count = len(order) if self.is_whole else int(np.searchsorted(total, (1.0 - RESOLUTION.dropped) * total[-1])) + 1
+        return order[:count]
+
+    @cached_property
     def root(self) -> Array:
-        """The Kronecker product of the roots along the axes."""
+        """Principal components along the axes and their products."""
         result: Array = np.ones((1, 1))
-        for axis, basis in self.grid.axes.items():
-            result = np.asarray(np.kron(result, along_axis(self.domain[axis], basis, self.lengths[axis])), float)
-        return self.std * result
+        for part in self._along:
+            result = np.asarray(np.kron(result, part.columns), float)
+        return np.asarray(self.std * result[:, self._kept])
 
     @property
     def size(self) -> int:
-        return self.grid.size
+        return len(self._kept)
+
+    def latents_at(self, coefficients: Array) -> Array:
+        """The latents that give these coefficients, as nearly as they can."""
+        table = (coefficients - self.level).reshape([basis.size for basis in self.grid.axes.values()])
+        for number, part in enumerate(self._along):
+            table = np.moveaxis(np.tensordot(part.rows, table, axes=(1, number)), 0, number)
+        return np.asarray(table.ravel()[self._kept] / self.std)
+
+    def times_root(self, rows: Array) -> Array:
+        """rows @ root with all components, (rows, components)."""
+        table = rows.reshape(len(rows), *(basis.size for basis in self.grid.axes.values()))
+        for number, part in enumerate(self._along):
+            table = np.moveaxis(np.tensordot(table, part.columns, axes=(number + 1, 0)), -1, number + 1)
+        return np.asarray(self.std * table.reshape(len(rows), -1))
+
+    @property
+    def share(self) -> float:
+        """The length over the first axis."""
+        axis, length = next(iter(self.lengths.items()))
+        return length / self.domain[axis].length
+
+    def with_prior(self, std: float, share: float) -> OverSpace:
+        """Of another size, and with lengths that are a share of each axis."""
+        lengths = {axis: share * self.domain[axis].length for axis in self.lengths}
+        return replace(self, std=std, lengths=lengths)
 
 
-def along_axis(axis: Axis, basis: Basis, length: float) -> Array:
-    """A root of the covariance of coefficients: values at the places have the kernel's covariance."""
+def principal(axis: Axis, basis: Basis, length: float) -> Principal:
+    """Of coefficients whose values at the places have the kernel's covariance."""
     x = basis.places
     values, vectors = np.linalg.eigh(kernel(distances(axis, x, x), length))
-    index, local = basis.local(x)
-    features = np.zeros((len(x), basis.size))
-    np.put_along_axis(features, index, local, axis=1)
-    return np.asarray(linalg.solve(features, vectors * np.sqrt(np.maximum(values, 0.0))), float)
+    values = np.maximum(values, ROUNDING * values[-1])
+    features = dense(basis, x)
+    columns = np.asarray(linalg.solve(features, vectors * np.sqrt(values)), float)
+    return Principal(columns, (vectors / np.sqrt(values)).T @ features, values)
 
 
 def space_grid(domain: Mapping[str, Axis], lengths: Mapping[str, float]) -> Grid:
-    """A grid that shows functions of these lengths."""
+    """A grid that shows functions of these lengths, or of somewhat longer ones where it would be too large."""
+    wanted = np.prod([domain[name].length / length for name, length in lengths.items()])
+    per_length = RESOLUTION.cells_per_length
+    most = (MOST_FUNCTIONS / wanted) ** (1.0 / len(lengths))
+    per_length = float(np.clip(most - 2.0, min(3.0, per_length), per_length))
     axes: dict[str, Basis] = {}
     for name, length in lengths.items():
         axis = domain[name]
-        cells = max(int(np.ceil(RESOLUTION.cells_per_length * axis.length / length)), RESOLUTION.fewest_cells)
+        cells = max(int(np.ceil(per_length * axis.length / length)), RESOLUTION.fewest_cells)
         axes[name] = Spline.uniform(axis.lower, axis.upper, cells, periodic=isinstance(axis, Periodic))
     grid = Grid(axes)
-    if grid.size > MOST_FUNCTIONS:
+    if grid.size > MOST_COEFFICIENTS:
         raise NotAMap(f"a function of {', '.join(lengths)} of {grid.size} coefficients")
     return grid
 
@@ -160,7 +237,9 @@ def latents_of(problem: Problem) -> tuple[Latent, ...]:
     for name, unknown in problem.functions.items():
         mean, variance = unknown.latent_moments
         lengths = {a: unknown.length or DEFAULT_LENGTH * problem.domain[a].length for a in unknown.over}
-        latents.append(_function(name, problem.domain, lengths, mean, float(np.sqrt(variance))))
+        latents.append(
+            _function(name, problem.domain, lengths, mean, float(np.sqrt(variance)), unknown.length is not None)
+        )  # fmt: skip
     for statement in problem.statements:
         if statement.kind in ("initial", "boundary") and statement.sigma is not None:
             sigma = float(np.max(statement.sigma))
@@ -171,14 +250,19 @@ def latents_of(problem: Problem) -> tuple[Latent, ...]:
     return tuple(latents)
 
 
-def _function(name: str, domain: Domain, lengths: Mapping[str, float], level: float, std: float) -> Latent:
+def _function(
+    name: str, domain: Domain, lengths: Mapping[str, float], level: float, std: float, is_stated: bool = True
+) -> Latent:  # fmt: skip
+    """A function of these lengths; where they are not stated, on a grid that shows shorter ones too."""
+    shown = lengths if is_stated else {axis: SHORTER * length for axis, length in lengths.items()}
     if TIME not in lengths:
         ordered = {axis: lengths[axis] for axis in domain.space if axis in lengths}
-        return OverSpace(name, space_grid(domain, ordered), domain, level, std, ordered)
+        grid = space_grid(domain, {axis: shown[axis] for axis in ordered})
+        return OverSpace(name, grid, domain, level, std, ordered, not is_stated)
     if len(lengths) > 1:
         raise NotAMap(f"{name} varies over time and space")
-    nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, lengths[TIME])
-    return OverTime(name, nodes, level, std)
+    nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, shown[TIME])
+    return OverTime(name, nodes, level, std, lengths[TIME], domain[TIME].length)
 
 
 class LatentVariables(Protocol):

@@ -7,8 +7,7 @@ by appending nodes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,9 @@ from factorfield.problem.domain import Axis, Periodic
 
 Array = NDArray[np.float64]
 STATE = 3  # entries of the state over time
+RATE = float(np.sqrt(5.0))
+# the covariance of the state at one instant, derivatives in units of the process's length
+STATIONARY = np.array([[1.0, 0.0, -5.0 / 3.0], [0.0, 5.0 / 3.0, 0.0], [-5.0 / 3.0, 0.0, 25.0]])
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def distances(axis: Axis, x: Array, y: Array) -> Array:
 
 @dataclass(frozen=True)
 class TimeNodes:
-    """Functions of time that interpolate states at equal nodes from `begin` on; `count` nodes, `length` scales them."""
+    """Functions of time that interpolate states (z, length z', length^2 z'') at equal nodes from `begin` on."""
 
     begin: float
     spacing: float
@@ -61,6 +63,11 @@ class TimeNodes:
     def covering(begin: float, end: float, length: float, resolution: Resolution = RESOLUTION) -> TimeNodes:
         spacing = length / resolution.nodes_per_length
         return TimeNodes(begin, spacing, int(np.ceil((end - begin) / spacing - 1e-9)) + 1, length)
+
+    def until(self, end: float) -> TimeNodes:
+        """The same nodes and as many more as reach a later end."""
+        wanted = int(np.ceil((end - self.begin) / self.spacing - 1e-9)) + 1
+        return replace(self, count=max(wanted, self.count))
 
     @property
     def size(self) -> int:
@@ -86,27 +93,23 @@ class TimeNodes:
         np.put_along_axis(result, columns, values, axis=1)
         return result
 
-    @cached_property
-    def transition(self) -> tuple[Array, Array]:
-        """F and a root of Q in state' = F state + root noise, for unit variance and one step."""
-        rate = np.sqrt(5.0)  # in units of the length
-        drift = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-(rate**3), -3.0 * rate**2, -3.0 * rate]])
-        step = linalg.expm(drift * self.spacing / self.length)
-        stationary = self.stationary
-        return step, _root(stationary - step @ stationary @ step.T)
+    def transition(self, length: float) -> tuple[Array, Array]:
+        """F and a root of Q in state' = F state + root noise, for a process of unit variance and one step."""
+        drift = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-(RATE**3), -3.0 * RATE**2, -3.0 * RATE]])
+        step = linalg.expm(drift * self.spacing / length)
+        noise = _root(STATIONARY - step @ STATIONARY @ step.T)
+        scale = (self.length / length) ** np.arange(STATE)  # derivatives in units of the nodes' length
+        return scale[:, None] * step / scale, scale[:, None] * noise
 
-    @property
-    def stationary(self) -> Array:
-        """The covariance of the state at one instant."""
-        second = 5.0 / 3.0
-        return np.array([[1.0, 0.0, -second], [0.0, second, 0.0], [-second, 0.0, 25.0]])
+    def first(self, length: float) -> Array:
+        """A root of the covariance of the state at one instant."""
+        return np.asarray((self.length / length) ** np.arange(STATE)[:, None] * _root(STATIONARY))
 
-    @cached_property
-    def root(self) -> Array:
+    def root(self, length: float) -> Array:
         """From independent standard normal numbers, three a node, to the states of all nodes."""
-        step, noise = self.transition
+        step, noise = self.transition(length)
         result = np.zeros((self.size, self.size))
-        result[:STATE, :STATE] = _root(self.stationary)
+        result[:STATE, :STATE] = self.first(length)
         for node in range(1, self.count):
             now, before = (slice(STATE * n, STATE * (n + 1)) for n in (node, node - 1))
             result[now] = step @ result[before]

@@ -133,10 +133,9 @@ def _continue(
     """A function of time with nodes until `end`: the two last nodes are kept, new ones depart from the last."""
     old: Any = inputs[name].time
     assert isinstance(old, TimeNodes)
-    wanted = TimeNodes.covering(old.begin, end, old.length).count
-    more = max(wanted - old.count, 0)
+    more = old.until(end).count - old.count
     first = old.count - 2  # of the nodes that are kept
-    step, noise = old.transition
+    step, noise = old.transition(function.length)
     mean, root = means[name][STATE * first :], roots[name][STATE * first :]
     level = np.array([function.level, 0.0, 0.0])
     width = root.shape[1]

@@ -13,6 +13,7 @@ from factorfield.forward.discrete import Layout, NotAMap, discretised
 from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.inference.fit import ROUGH, Counter, Fit, Task, fit
+from factorfield.inference.hyper import Marginal, coordinates_of, marginalised
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder, Rungs
 from factorfield.inference.latents import Latents, OverTime, latents_of
 from factorfield.inference.measurements import Measurements
@@ -49,6 +50,14 @@ class Inferred:
     windows_tolerance: float
     ended_by: str  # which rule ended the refinement
     search: Search
+    marginal: Marginal | None = None  # over sizes and lengths that are not stated
+
+    @property
+    def log_evidence(self) -> float:
+        """Of all measurements."""
+        if self.marginal is not None:
+            return self.marginal.log_evidence
+        return sum(segment.fit.log_evidence for segment in self.segments)
 
     @property
     def fit(self) -> Fit:
@@ -83,8 +92,19 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
             break
         level, tolerance, forward = finer
         fitted = fit(replace(fitted.task, map=forward), fitted.point.e, ROUGH)
-    segments = (Segment(polished(fitted), estimate.columns),)
-    return Inferred(problem, segments, estimate, ladder, level, tolerance, ended, search)
+    tell("averaging over sizes and lengths", 0.92)
+    final, marginal = averaged(problem, polished(fitted))
+    segments = (Segment(final, estimate.columns),)
+    return Inferred(problem, segments, estimate, ladder, level, tolerance, ended, search, marginal)
+
+
+def averaged(problem: Problem, fitted: Fit) -> tuple[Fit, Marginal | None]:
+    """The fit at the best sizes and lengths of functions, and their distribution, where they are not stated."""
+    coordinates = coordinates_of(problem)
+    if not coordinates or not fitted.task.measurements.count:
+        return fitted, None
+    marginal = marginalised(fitted, coordinates)
+    return marginal.nodes[0].fit, marginal
 
 
 def polished(fitted: Fit) -> Fit:
@@ -198,10 +218,16 @@ def conditioned(inferred: Inferred, problem: Problem) -> Inferred:
         ladder, forward, start = _longer(inferred, problem)
         latents, known = ladder.latents, None
     fitted = fit(Task(forward, latents, measurements, Counter()), start, known=known)
+    marginal = None
+    if len(inferred.segments) == 1:
+        fitted, marginal = averaged(problem, fitted)
     estimate = ladder.estimate(fitted, inferred.level)
     segments = (*inferred.segments[:-1], Segment(fitted, estimate.columns))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
-    return replace(inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended)
+    return replace(
+        inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended,
+        marginal=marginal,
+    )  # fmt: skip
 
 
 def _new_groups(inferred: Inferred, problem: Problem) -> Measurements:
@@ -262,4 +288,6 @@ def advanced(inferred: Inferred, problem: Problem) -> Inferred:
     estimate = ladder.estimate(fitted, inferred.level)
     segments = (*inferred.segments[:-1], linked, Segment(fitted, estimate.columns))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
-    return replace(inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended)
+    return replace(
+        inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended, marginal=None
+    )  # fmt: skip

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from factorfield.errors import expected
-from factorfield.forward.discrete import NotAMap
-from factorfield.inference.ladder import RUNGS
+from factorfield.forward.discrete import Layout, NotAMap
+from factorfield.inference.ladder import RUNGS, Estimate, Ladder
+from factorfield.inference.latents import Latents
+from factorfield.inference.segments import Segment
 from factorfield.inference.solve import Inferred, Search, advanced, conditioned, infer
-from factorfield.posterior.latent import LatentPosterior
+from factorfield.posterior.latent import Frozen, LatentPosterior
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
 
 FARTHEST = 10.0  # stds of its prior: a latent beyond has run away
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """What a solution by the map is made of, for people and files: `size` counts the coefficients of the fields."""
-
-    size: int
-    latents: int
 
 
 @dataclass(frozen=True)
@@ -52,14 +46,16 @@ class Forward:
     def solution(self, inferred: Inferred, timings: Mapping[str, float]) -> Solution:
         fitted, estimate, problem = inferred.fit, inferred.estimate, inferred.problem
         path, counter = fitted.point.path, fitted.task.counter
-        frozen = Frozen(path.values.shape[-1], fitted.task.latents.size)
+        frozen = Frozen.of(inferred.segments)
         posterior = LatentPosterior(
-            problem, frozen, _noise(problem, inferred), inferred.segments,  # type: ignore[arg-type]
+            problem, frozen, _noise(problem, inferred), inferred.segments, mixture_of(inferred),  # type: ignore[arg-type]
+            hyperparameters_of(inferred),
         )  # fmt: skip
         settings = {
             "method": self.name, "tolerance": self.tolerance, "modes": dict(path.grid.resolution),
             "windows": [float(t) for t in path.edges], "ended by": inferred.ended_by,
-            "latents": fitted.task.latents.size,
+            "latents": fitted.task.latents.size, "level": inferred.level,
+            "windows_tolerance": inferred.windows_tolerance,
         }  # fmt: skip
         trace = {
             "numerical_error": estimate.size, "error in space": estimate.space, "error in time": estimate.time,
@@ -68,9 +64,34 @@ class Forward:
         }  # fmt: skip
         return Solution(
             posterior, self._status(inferred), trace, timings, settings, advice=(),
-            evidence=lambda: sum(segment.fit.log_evidence for segment in inferred.segments),
+            evidence=lambda: inferred.log_evidence,
             resume=lambda problem: self._timed(lambda: conditioned(inferred, problem)),
             advance=lambda problem: self._timed(lambda: advanced(inferred, problem)),
+        )  # fmt: skip
+
+    def taken_up(self, stored: Solution) -> Solution:
+        """A solution that was read from a file, as it can be conditioned, extended and updated."""
+        posterior, settings = stored.posterior, stored.settings
+        known = {"tolerance": float, "level": int, "windows_tolerance": float}
+        is_complete = all(isinstance(settings.get(key), kind) for key, kind in known.items())
+        if not isinstance(posterior, LatentPosterior) or not is_complete:
+            return stored
+        method = Forward(settings["tolerance"])
+        inferred = method.inferred(posterior, settings["level"], settings["windows_tolerance"])
+        return replace(
+            stored, resume=lambda problem: method._timed(lambda: conditioned(inferred, problem)),
+            advance=lambda problem: method._timed(lambda: advanced(inferred, problem)),
+        )  # fmt: skip
+
+    def inferred(self, posterior: LatentPosterior, level: int, windows_tolerance: float) -> Inferred:
+        """What a posterior was inferred from, as far as more measurements need it."""
+        latents = posterior.segments[0].fit.task.latents
+        assert isinstance(latents, Latents)
+        ladder = Ladder(Layout.of(posterior.problem), latents, self.tolerance)
+        estimate = Estimate(posterior.segments[-1].columns, 0.0, 0.0, 0.0, 0.0)
+        return Inferred(
+            posterior.problem, posterior.segments, estimate, ladder, level, windows_tolerance, "read from a file",
+            Search(tolerance=self.tolerance),
         )  # fmt: skip
 
     def _status(self, inferred: Inferred) -> Status:
@@ -83,6 +104,29 @@ class Forward:
             size = " x ".join(map(str, fitted.point.path.grid.resolution.values())) or "1"
             return unresolved(inferred.estimate.size, self.tolerance, f"{size} functions", "cells")
         return Status("converged")
+
+
+def mixture_of(inferred: Inferred) -> tuple[tuple[float, Segment], ...]:
+    """The nodes over sizes and lengths with their weights, the best first."""
+    marginal = inferred.marginal
+    if marginal is None:
+        return ()
+    columns = inferred.segments[-1].columns
+    pairs = zip(marginal.weights, marginal.nodes, strict=True)
+    return tuple((float(weight), Segment(node.fit, columns)) for weight, node in pairs)
+
+
+def hyperparameters_of(inferred: Inferred) -> dict[str, dict[str, tuple[float, float]]]:
+    """Mean and std of the logarithms of sizes and lengths, in the units of the functions and of their first axis."""
+    marginal, result = inferred.marginal, dict[str, dict[str, tuple[float, float]]]()
+    if marginal is None:
+        return result
+    stds = np.sqrt(np.diag(marginal.covariance))
+    for coordinate, mean, std in zip(marginal.coordinates, marginal.means, stds, strict=True):
+        axis = inferred.problem.functions[coordinate.function].over[0]
+        unit = inferred.problem.domain[axis].length if coordinate.kind == "length" else 1.0
+        result.setdefault(coordinate.function, {})[coordinate.kind] = (float(mean + np.log(unit)), float(std))
+    return result
 
 
 def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:

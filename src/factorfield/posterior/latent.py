@@ -16,23 +16,64 @@ from factorfield.errors import expected
 from factorfield.forward.paths import Reading, read
 from factorfield.forward.relations import Expression, expression_of
 from factorfield.inference.segments import Belief, Segment, smoothed
+from factorfield.inference.stored import Writer, segments_from
 from factorfield.model.linearisation import Linearised
 from factorfield.posterior.base import Estimate, Posterior
 from factorfield.posterior.functionals import Functionals
 from factorfield.problem.domain import TIME
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 NODES = 24  # of Gauss and Hermite, for moments of a function of one Gaussian number
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """What a solution by the map is made of, for people and files: `size` counts the coefficients of the fields."""
+
+    size: int
+    latents: int
+
+    @staticmethod
+    def of(segments: Sequence[Segment]) -> Frozen:
+        last = segments[-1].fit
+        return Frozen(last.point.path.values.shape[-1], last.task.latents.size)
+
+
 @dataclass(frozen=True, eq=False)
 class LatentPosterior(Posterior):
-    """`segments` in order of time."""
+    """`segments` in order of time; `mixture`: other posteriors with their weights, the first one among them, where
+    sizes and lengths of functions are averaged over; `logarithms`: mean and std of the logarithms of these."""
 
     segments: tuple[Segment, ...]
+    mixture: tuple[tuple[float, Segment], ...] = ()
+    logarithms: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     _kept: dict[str, Any] = field(default_factory=dict)
 
-    marker = "latent_mean"
+    marker = "path0_values"
+    described = "discretisation"
+
+    def form(self) -> tuple[Mapping[str, Any], dict[str, Array]]:
+        writer = Writer()
+        spec = writer.spec(self.segments, self.mixture)
+        logarithms = {name: {k: list(v) for k, v in kinds.items()} for name, kinds in self.logarithms.items()}
+        return {**spec, "logarithms": logarithms}, writer.arrays
+
+    def arrays(self) -> dict[str, Array]:
+        return {}  # `form` has them all
+
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Any, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        """`representation` is the description that `form` gives."""
+        segments, mixture = segments_from(problem, representation, arrays)
+        logarithms = representation["logarithms"]
+        if not set(logarithms) <= set(problem.functions):
+            wanted = f"sizes of {', '.join(problem.functions) or 'nothing'}"
+            raise expected(wanted, ", ".join(logarithms), "saving it again")
+        named = {name: {k: (v[0], v[1]) for k, v in kinds.items()} for name, kinds in logarithms.items()}
+        return cls(problem, Frozen.of(segments), noise, segments, mixture, named)  # type: ignore[arg-type]
 
     @property
     def weight_mean(self) -> Array:
@@ -47,7 +88,24 @@ class LatentPosterior(Posterior):
     def exact(self) -> Self:
         if not any(segment.columns for segment in self.segments):
             return self
-        return replace(self, segments=tuple(replace(segment, columns=()) for segment in self.segments), _kept={})
+        segments = tuple(replace(segment, columns=()) for segment in self.segments)
+        mixture = tuple((weight, replace(segment, columns=())) for weight, segment in self.mixture)
+        return replace(self, segments=segments, mixture=mixture, _kept={})
+
+    def hyperparameters(self, level: float = 0.9) -> dict[str, dict[str, Estimate]]:
+        """Size and length of unknown functions that were not stated: log-normal."""
+        reach = float(special.ndtri(0.5 * (1.0 + level)))
+        return {
+            name: {
+                kind: {
+                    "mean": float(np.exp(mean + 0.5 * std**2)),
+                    "std": float(np.exp(mean + 0.5 * std**2) * np.sqrt(np.expm1(std**2))),
+                    "interval": (float(np.exp(mean - reach * std)), float(np.exp(mean + reach * std))),
+                }
+                for kind, (mean, std) in kinds.items()
+            }
+            for name, kinds in self.logarithms.items()
+        }
 
     # -- numbers
 
@@ -67,27 +125,32 @@ class LatentPosterior(Posterior):
     @cached_property
     def _numbers(self) -> dict[str, tuple[float, float]]:
         """Mean and std of each number, or of its logarithm."""
-        names = list(self.problem.unknowns)
-        covariance = self._latent_covariance
-        coefficients = self.segments[-1].fit.point.path.inputs
-        return {n: (float(coefficients[n][0]), float(np.sqrt(covariance[i, i]))) for i, n in enumerate(names)}
+        means, covariance = self._latent_moments
+        return {n: (float(means[i]), float(np.sqrt(covariance[i, i]))) for i, n in enumerate(self.problem.unknowns)}
 
     @cached_property
-    def _latent_covariance(self) -> Array:
-        """Of the numbers, or their logarithms, the numerical error included."""
-        names = list(self.problem.unknowns)
-        latents = self.segments[-1].fit.task.latents
+    def _latent_moments(self) -> tuple[Array, Array]:
+        """Mean and covariance of the numbers, or their logarithms, the numerical error included."""
+        parts = self.mixture or ((1.0, self.segments[-1]),)
+        means = np.array([self._numbers_of(segment)[0] for _, segment in parts])
+        weights = np.array([weight for weight, _ in parts])
+        mean = weights @ means
+        covariance = sum(weight * self._numbers_of(segment)[1] for weight, segment in parts)
+        apart = means - mean
+        return mean, np.asarray(covariance + apart.T @ (weights[:, None] * apart))
+
+    def _numbers_of(self, segment: Segment) -> tuple[Array, Array]:
+        names, latents = list(self.problem.unknowns), segment.fit.task.latents
         if not names:
-            return np.zeros((0, 0))
+            return np.zeros(0), np.zeros((0, 0))
         directions = latents.directions(np.eye(latents.size))
         rows = np.concatenate([directions[name] for name in names])
-        spread = self.segments[-1].fit.belief.spread(rows)
-        errors = rows @ _shifts(self.segments[-1])
-        return np.asarray(spread @ spread.T + errors @ errors.T)
+        spread, errors = segment.fit.belief.spread(rows), rows @ _shifts(segment)
+        means = np.array([segment.fit.point.path.inputs[name][0] for name in names])
+        return means, np.asarray(spread @ spread.T + errors @ errors.T)
 
     def _coefficient_covariance(self) -> Array:
-        covariance = self._latent_covariance.copy()
-        means = np.array([mean for mean, _ in self._numbers.values()])
+        means, covariance = self._latent_moments
         positive = np.array([self.problem.unknowns[name].positive for name in self._numbers], bool)
         centre = np.exp(means + 0.5 * np.diag(covariance))
         both = np.outer(positive, positive)
@@ -124,7 +187,21 @@ class LatentPosterior(Posterior):
         self, relation: Expression, flat: Mapping[str, Array]
     ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
         """At every place: the mean, functionals of standard normal numbers (places, numbers), errors (places, columns),
-        and the number of its segment."""
+        and the number of its segment. Of a mixture, a Gaussian with its mean and covariance."""
+        if not self.mixture:
+            return self._rows_of_segments(relation, flat)
+        parts = [
+            (weight, replace(self, segments=(segment,), mixture=(), _kept={})._rows_of_segments(relation, flat))
+            for weight, segment in self.mixture
+        ]
+        mean = np.sum([weight * part[0] for weight, part in parts], axis=0)
+        columns = [np.sqrt(weight) * part[1] for weight, part in parts]
+        columns += [np.sqrt(weight) * (part[0] - mean)[:, None] for weight, part in parts]
+        return mean, np.concatenate(columns, axis=1), parts[0][1][2], parts[0][1][3]
+
+    def _rows_of_segments(
+        self, relation: Expression, flat: Mapping[str, Array]
+    ) -> tuple[Array, Array, Array, NDArray[np.int64]]:  # fmt: skip
         count = len(next(iter(flat.values())))
         which = self._segment_of(flat[TIME]) if TIME in flat and len(self.segments) > 1 else np.zeros(count, np.int64)
         values, parts, width = np.empty(count), [], 0

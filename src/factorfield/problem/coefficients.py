@@ -24,23 +24,28 @@ END_SLACK = 1e-9  # of the axis: a table may miss its ends by rounding
 class Unknown:
     """A coefficient to be inferred: mean and std of the coefficient itself; positive ones are log-normal.
 
+    std     None: that of a function is estimated
     over    axes that it is a function of, such as "x" or ("x", "y"); none for a number
-    length  distance over which the function varies (a quarter of the domain unless given); smooth on smaller ones
+    length  distance over which the function varies (a quarter of the domain unless given, estimated by
+            method="forward"); smooth on smaller ones
     """
 
     mean: float
-    std: float
+    std: float | None = None
     positive: bool = False
     over: str | Sequence[str] = ()
     length: float | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.mean) and np.isfinite(self.std) and self.std > 0):
+        over = (self.over,) if isinstance(self.over, str) else self.over
+        if self.std is None and np.isfinite(self.mean) and over:
+            if not self.positive and self.mean == 0.0:
+                raise expected("a std where the mean is 0", "none", f"ff.Unknown(0.0, 1.0, over={self.over!r})")
+        elif self.std is None or not (np.isfinite(self.mean) and np.isfinite(self.std) and self.std > 0):
             attempt = f"{self.mean:g} for a known value" if self.std == 0 else "ff.Unknown(1.0, 0.5)"
             raise expected("a finite mean and std > 0", f"mean={self.mean}, std={self.std}", attempt)
         if self.positive and self.mean <= 0:
             raise expected("mean > 0 for a positive coefficient", f"mean={self.mean}", "positive=False")
-        over = (self.over,) if isinstance(self.over, str) else self.over
         if not isinstance(over, Sequence) or not all(isinstance(axis, str) for axis in over):
             raise expected("the axes of an unknown function by name", self.over, "over='x'")
         object.__setattr__(self, "over", tuple(over))
@@ -53,11 +58,17 @@ class Unknown:
                 raise expected(f"{name} over some of the axes {', '.join(domain.names)}", axis, "over='x'")
 
     @property
+    def spread(self) -> float:
+        """The std; where none is stated, the size of the mean, with which the search begins."""
+        return abs(self.mean) if self.std is None else self.std
+
+    @property
     def latent_moments(self) -> tuple[float, float]:
         """Mean and variance of what is inferred: the coefficient itself, or its logarithm if it is positive."""
+        std = self.spread
         if not self.positive:
-            return self.mean, self.std**2
-        variance = float(np.log1p((self.std / self.mean) ** 2))
+            return self.mean, std**2
+        variance = float(np.log1p((std / self.mean) ** 2))
         return float(np.log(self.mean)) - 0.5 * variance, variance
 
 

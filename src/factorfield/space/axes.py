@@ -44,6 +44,11 @@ class Basis(Protocol):
     def size(self) -> int: ...
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Of the axis."""
+        ...
+
+    @property
     def places(self) -> Array:
         """A place for every function at which it is large."""
         ...
@@ -74,6 +79,10 @@ class Spline:
     @property
     def size(self) -> int:
         return len(self.breaks) - 1 + (0 if self.periodic else self.degree)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.breaks[0], self.breaks[-1]
 
     @cached_property
     def edges(self) -> Array:
@@ -163,6 +172,10 @@ class Fourier:
     def size(self) -> int:
         return 2 * self.modes + 1
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.lower, self.lower + self.period
+
     @cached_property
     def places(self) -> Array:
         return self.lower + self.period * np.arange(self.size) / self.size
@@ -195,9 +208,13 @@ def basis_from_spec(spec: Mapping[str, Any]) -> Basis:
     if "modes" in spec:
         return Fourier(int(spec["modes"]), float(spec["lower"]), float(spec["period"]))
     breaks = tuple(map(float, spec["breaks"]))
+    degree, periodic = int(spec["degree"]), bool(spec["periodic"])
     if np.any(np.diff(breaks) < 0.0) or len(breaks) < 2:
         raise expected("breaks of cells in ascending order", "others", "saving it again")
-    return Spline(breaks, int(spec["degree"]), bool(spec["periodic"]))
+    repeated = int(np.max(np.unique(breaks, return_counts=True)[1]))
+    if degree < 1 or repeated > degree or (periodic and len(breaks) < degree + 2):
+        raise expected("splines of a degree that their breaks allow", f"degree {degree}", "saving it again")
+    return Spline(breaks, degree, periodic)
 
 
 def dense(basis: Basis, x: Array, order: int = 0) -> Array:
