@@ -10,15 +10,24 @@ import sys
 import tokenize
 from pathlib import Path
 
+import pytest
+
 import factorfield as ff
 
 SOURCE = Path(ff.__file__).parent
 # imports go from right to left and from later lines to earlier ones; rooms of one line may read each other
 ROOMS = [
     {"errors", "version", "metrics", "progress", "threads", "compiled"},
-    {"messages", "problem"}, {"model"}, {"posterior"}, {"files"}, {"solution"}, {"methods"}, {"solving"},
+    {"messages", "problem"}, {"space"}, {"forward"}, {"inference"}, {"model"}, {"posterior"}, {"files"},
+    {"solution"}, {"methods"}, {"solving"},
     {"ranking"}, {"problems", "data"}, {"show"}, {"calibration"}, {"paper"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
+# inside a room imports go from later modules to earlier ones
+ORDER = {
+    "space": ["axes", "cells", "arcs", "cut", "grid", "region"],
+    "forward": ["algebra", "newton", "radau", "inputs", "relations", "terms", "system", "discrete", "paths", "map"],
+    "inference": ["matern", "latents", "measurements", "fit", "hyper", "ladder", "segments", "stored", "solve"],
+}
 
 
 def modules() -> dict[str, Path]:
@@ -45,6 +54,19 @@ def test_imports_go_downhill_only() -> None:
     for module, path in modules().items():
         for imported in imports_of(path) if module != "factorfield" else ():
             assert level(imported) <= level(module), f"{module} imports {imported} uphill"
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_imports_go_downhill_inside_a_room(room: str) -> None:
+    order = ORDER[room]
+    prefix = f"factorfield.{room}."
+    inside = {name.removeprefix(prefix): path for name, path in modules().items() if name.startswith(prefix)}
+    assert sorted(inside) == sorted(order), f"modules of {room}/ that ORDER does not list, or lists too many"
+    for module, path in inside.items():
+        for imported in imports_of(path):
+            if imported.startswith(prefix):
+                below = order.index(imported.removeprefix(prefix)) < order.index(module)
+                assert below, f"{module} imports {imported} uphill"
 
 
 def test_no_modules_import_each_other() -> None:

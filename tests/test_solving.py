@@ -95,7 +95,7 @@ def test_every_method_refuses_a_model_it_cannot_take_in_one_line(name: str) -> N
     )
     with pytest.raises(ff.ProblemError) as error:
         ff.solve(other, method=name)
-    words = {"chain": "a model of time windows", "tree": "a model of nested boxes"}
+    words = {"chain": "a model of time windows", "tree": "a model of nested boxes", "forward": "a problem, not a model"}
     wanted = words.get(name, "a model of one block")
     assert wanted in one_line(error) and f"method={name!r}" in one_line(error)
 
@@ -122,6 +122,11 @@ def test_windows_suit_problems_with_time_and_one_block_the_others() -> None:
 def test_the_first_model_is_of_the_kind_that_the_method_takes(name: str) -> None:
     if methods.missing_packages(name):
         pytest.skip(f"an installation without {', '.join(methods.missing_packages(name))}")
+    if name == "forward":  # it solves problems, and makes no model
+        with pytest.raises(ff.ProblemError) as error:
+            ff.default_model(heat(), method=name)
+        assert "method='forward'" in one_line(error)
+        return
     model = ff.default_model(heat(), method=name)
     assert isinstance(model, {"chain": WindowModel, "tree": TreeModel}.get(name, BlockModel))
 

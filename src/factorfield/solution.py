@@ -231,7 +231,8 @@ class Solution:
         longer = extended(self.problem, until)
         problem = longer.replace(conditions=[*longer.conditions, *added]) if added else longer
         if self.advance is None:
-            raise expected("a solution by method='forward'", f"one by {self.settings.get('method')}", "extend, condition")
+            method = str(self.settings.get("method", "another method"))
+            raise expected("a solution by method='forward'", f"one by {method}", "extend, condition")
         solution = self.advance(problem)
         warn_of(solution.advice or (), stacklevel=3)
         return solution

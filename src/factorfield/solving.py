@@ -73,6 +73,8 @@ def load(path: str | os.PathLike[str]) -> Solution:
     """Read a solution back; it predicts exactly what the saved one did, and can be conditioned and extended as that."""
     found = read_solution(path)
     name = found.settings.get("method")
+    if name == "forward":
+        return methods.get(name).taken_up(found)  # type: ignore[attr-defined]
     return replace(found, resume=methods.get(name).taken_up(found)) if name in RESUMABLE else found  # type: ignore
 
 
@@ -164,4 +166,6 @@ def _as_model(problem: Problem | Model, method: Method, of_model: Mapping[str, A
     for key in of_model:
         if key not in known:
             raise expected(f"options of {method.name}'s model among {', '.join(known)}", key, "leaving it out")
+    if not hasattr(method, "model_for"):
+        raise expected("a method that makes a model first", f"method={method.name!r}", "ff.solve(problem)")
     return method.model_for(problem, **of_model)

@@ -128,34 +128,34 @@ CLAMPED = [Held(LEFT, VALUE), Held(LEFT, ((1, 1.0),)), Held(RIGHT, VALUE), Held(
 @pytest.mark.parametrize("held", [[Held(LEFT, VALUE)], [Held(LEFT, ROBIN), Held(RIGHT, VALUE)], CLAMPED])
 def test_test_functions_vanish_where_conditions_hold(held: list[Held]) -> None:
     spline = Spline(GRADED, 5)
-    tests = axes.tests_that_vanish(spline, held)
-    assert tests.shares is not None and set(tests.settled) == set(held)
-    free = np.setdiff1d(np.arange(spline.size), list(tests.settled.values()))
-    assert len(free) == spline.size - len(held) == np.linalg.matrix_rank(tests.shares[:, free])
+    weighting = axes.vanishing_weighting(spline, held)
+    assert weighting.shares is not None and set(weighting.settled) == set(held)
+    free = np.setdiff1d(np.arange(spline.size), list(weighting.settled.values()))
+    assert len(free) == spline.size - len(held) == np.linalg.matrix_rank(weighting.shares[:, free])
     for condition in held:
         place = np.array([0.0 if condition.end == LEFT else 2.0])
         row = sum(share * dense(spline, place, order) for order, share in condition.shares)
-        assert np.max(np.abs(row @ tests.shares[:, free])) < 1e-11 * np.max(np.abs(row))
+        assert np.max(np.abs(row @ weighting.shares[:, free])) < 1e-11 * np.max(np.abs(row))
 
 
 @pytest.mark.parametrize("held", [[], [Held(LEFT, ROBIN), Held(RIGHT, VALUE)], CLAMPED])
 def test_tables_of_test_functions_are_their_values_cell_by_cell(held: list[Held]) -> None:
     spline = Spline(GRADED, 5)
-    tests, line = axes.tests_that_vanish(spline, held), spline.line
-    rows, values = tests.table(line)
-    shares = np.eye(spline.size) if tests.shares is None else tests.shares
+    weighting, line = axes.vanishing_weighting(spline, held), spline.line
+    rows, values = weighting.table(line)
+    shares = np.eye(spline.size) if weighting.shares is None else weighting.shares
     for cell, points in enumerate(line.points):
         full = dense(spline, points) @ shares
         for column, row in enumerate(rows[cell]):
             if row >= 0:
                 np.testing.assert_allclose(values[cell, :, column], full[:, row], atol=1e-13)
         outside = np.setdiff1d(np.arange(spline.size), rows[cell])
-        assert np.allclose(full[:, np.setdiff1d(outside, list(tests.settled.values()))], 0.0)
+        assert np.allclose(full[:, np.setdiff1d(outside, list(weighting.settled.values()))], 0.0)
 
 
 def test_one_condition_twice_is_refused() -> None:
     with pytest.raises(ff.ProblemError, match="conditions at an end that differ"):
-        axes.tests_that_vanish(Spline(GRADED, 3), [Held(LEFT, VALUE), Held(LEFT, ((0, 2.0),))])
+        axes.vanishing_weighting(Spline(GRADED, 3), [Held(LEFT, VALUE), Held(LEFT, ((0, 2.0),))])
 
 
 @pytest.mark.parametrize("basis", [Spline(GRADED, 3), Spline((*GRADED, 2.6), 5, True), Fourier(3, 0.5, 2.0)])

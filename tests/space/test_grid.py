@@ -89,7 +89,7 @@ def test_cells_integrate_polynomials_exactly(name: str) -> None:
 def test_no_axis_is_one_point_of_weight_one() -> None:
     grid = Grid({})
     assert grid.size == 1 and grid.cells.weights.item() == 1.0 and grid.cells.table(()).item() == 1.0
-    assert grid.tests_inside({}).rows.item() == 0
+    assert grid.weighting_inside({}).rows.item() == 0
 
 
 def test_a_face_holds_points_of_one_value() -> None:
@@ -107,14 +107,14 @@ VALUE = ((0, 1.0),)
 HELD = {"x": (Held(LEFT, VALUE), Held(RIGHT, ((1, 1.0),))), "y": (Held(RIGHT, VALUE),)}
 
 
-def test_tests_inside_vanish_at_walls_and_are_as_many_as_walls_leave() -> None:
+def test_weighting_inside_vanishes_at_walls_and_are_as_many_as_walls_leave() -> None:
     grid = Grid(AXES["plane"])
-    tests = grid.tests_inside(HELD)
-    rows = np.unique(tests.rows[tests.rows >= 0])
+    weighting = grid.weighting_inside(HELD)
+    rows = np.unique(weighting.rows[weighting.rows >= 0])
     sizes = [basis.size for basis in grid.axes.values()]
     assert len(rows) == (sizes[0] - 2) * (sizes[1] - 1)
     wall = grid.face({"x": 0.0})  # test functions in the basis: projected from their values in the cells
-    table = spread(grid.cells, tests.values, grid.size, tests.rows)[:, :, rows].reshape(-1, len(rows))
+    table = spread(grid.cells, weighting.values, grid.size, weighting.rows)[:, :, rows].reshape(-1, len(rows))
     basis = product(grid, grid.cells.flat, {}, grid.cells.weights.size)
     shares, *_ = np.linalg.lstsq(basis, table, rcond=None)
     np.testing.assert_allclose(basis @ shares, table, atol=1e-11)
@@ -123,20 +123,20 @@ def test_tests_inside_vanish_at_walls_and_are_as_many_as_walls_leave() -> None:
 
 def test_inside_and_walls_together_take_every_row_once() -> None:
     grid = Grid(AXES["plane"])
-    inside = grid.tests_inside(HELD).rows
+    inside = grid.weighting_inside(HELD).rows
     taken = [np.unique(inside[inside >= 0])]
     for axis, conditions in HELD.items():
         for held in conditions:
-            rows = grid.tests_on_wall(axis, held, HELD).rows
+            rows = grid.weighting_on_wall(axis, held, HELD).rows
             taken.append(np.unique(rows[rows >= 0]))
     np.testing.assert_array_equal(np.sort(np.concatenate(taken)), np.arange(grid.size))
 
 
-def test_tests_on_a_wall_fit_the_points_of_its_face() -> None:
+def test_weighting_on_a_wall_fits_the_points_of_its_face() -> None:
     grid = Grid(AXES["plane"])
     for axis, place in (("x", 0.0), ("y", 1.0)):
-        face, tests = grid.face({axis: place}), grid.tests_on_wall(axis, HELD[axis][0], HELD)
-        assert tests.values.shape[:2] == face.weights.shape and tests.rows.shape[0] == len(face.weights)
+        face, weighting = grid.face({axis: place}), grid.weighting_on_wall(axis, HELD[axis][0], HELD)
+        assert weighting.values.shape[:2] == face.weights.shape and weighting.rows.shape[0] == len(face.weights)
 
 
 @grids

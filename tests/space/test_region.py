@@ -164,11 +164,11 @@ def test_only_functions_that_reach_into_the_region_are_kept() -> None:
     assert np.all(values[0] == 0.0) and np.all(index[0] == 0) and np.isclose(values[1].sum(), 1.0)
 
 
-def test_all_functions_are_tests() -> None:
+def test_all_functions_weigh() -> None:
     grid = grid_of(shape_of(DISK), 6)
-    tests = grid.tests_inside()
-    np.testing.assert_array_equal(tests.rows, grid.cells.index)
-    np.testing.assert_array_equal(tests.values, grid.cells.table(()))
+    weighting = grid.weighting_inside()
+    np.testing.assert_array_equal(weighting.rows, grid.cells.index)
+    np.testing.assert_array_equal(weighting.values, grid.cells.table(()))
 
 
 def test_a_cut_grid_is_what_its_spec_and_region_say() -> None:

@@ -47,7 +47,7 @@ class ObservationsSpec(TypedDict):
 @final
 class UnknownSpec(TypedDict):
     mean: float
-    std: float
+    std: float | None
     positive: bool
     over: NotRequired[Sequence[str]]  # old files lack it, and the next
     length: NotRequired[float | None]

@@ -100,7 +100,7 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
     import xarray as xr
 
     posterior, problem = result.posterior, result.posterior.problem
-    forms, arrays = posterior.representation.spec()
+    form, arrays = posterior.form()
     description, columns = problem_spec(problem)
     top = posterior.predict(grid)
     top.attrs |= {
@@ -109,7 +109,7 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
         "status": result.status,
         "status_help": result.status_help,
         "problem": json.dumps(description),
-        "representation": json.dumps(forms),
+        posterior.described: json.dumps(form),
         "noise": json.dumps(dict(posterior.noise)),
         "trace": _json(result.trace),
         "timings": _json(result.timings),
@@ -187,9 +187,11 @@ def read(path: str | os.PathLike[str]) -> Result:
         truth, kept = (_field(file, datasets, key, arrays) for key in ("truth", "stored"))
         problem = problem_from_spec(told["problem"], arrays, truth, kept)
         check_fields(problem)
-        representation = checked_representation(told["representation"], problem, arrays)
+        key = "discretisation" if "discretisation" in told else "representation"
+        form = told.get(key, {})
+        form = checked_representation(form, problem, arrays) if key == "representation" else form
         found = Result(
-            posterior_from_arrays(problem, representation, told["noise"], arrays), told["status"], told["status_help"],
+            posterior_from_arrays(problem, form, told["noise"], arrays, key), told["status"], told["status_help"],
             told["trace"], told["timings"], told["settings"], told.get("versions", {}), _advice(told),
         )  # fmt: skip
     if version < SEALED_VERSION:

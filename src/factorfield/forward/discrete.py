@@ -26,7 +26,7 @@ from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.shape import Shape
 from factorfield.problem.statement import Statement
 from factorfield.space.axes import LEFT, RIGHT, Held, Spline
-from factorfield.space.cells import Cells, TestFunctions
+from factorfield.space.cells import Cells, Weighting
 from factorfield.space.grid import Conditions, Grid
 from factorfield.space.region import CutGrid, Triplets
 
@@ -234,9 +234,9 @@ class Discrete:
     def _conditions(self) -> dict[str, Conditions]:
         return {name: self.layout.conditions(name) for name in self.layout.fields}
 
-    def _term(self, expression: Expression, cells: Cells, tests: TestFunctions, field: str) -> Term:
+    def _term(self, expression: Expression, cells: Cells, weighting: Weighting, field: str) -> Term:
         row_offset = self.offsets[self.layout.fields.index(field)]
-        return Term(expression, cells, tests, row_offset, self.offsets, self.size, self.inputs)
+        return Term(expression, cells, weighting, row_offset, self.offsets, self.size, self.inputs)
 
     @cached_property
     def _walls(self) -> list[Term]:
@@ -247,14 +247,14 @@ class Discrete:
             assert held is not None
             face = dict(wall.face or {})
             (axis,) = face
-            tests = self.grid.tests_on_wall(axis, held, self._conditions[name])
-            terms.append(self._term(self.layout.expression(wall), self.grid.face(face), tests, name))
+            weighting = self.grid.weighting_on_wall(axis, held, self._conditions[name])
+            terms.append(self._term(self.layout.expression(wall), self.grid.face(face), weighting, name))
         return terms
 
     def _inside(self, statement: Statement, field: str) -> Term:
         assert isinstance(self.grid, Grid)
-        tests = self.grid.tests_inside(self._conditions[field])
-        return self._term(self.layout.expression(statement), self.grid.cells, tests, field)
+        weighting = self.grid.weighting_inside(self._conditions[field])
+        return self._term(self.layout.expression(statement), self.grid.cells, weighting, field)
 
     def _held(self, statement: Statement, field: str) -> Triplets | None:
         """Entries that hold functions which hardly reach into the region."""
@@ -293,7 +293,7 @@ class CutDiscrete(Discrete):
 
     def _inside(self, statement: Statement, field: str) -> Term:
         assert isinstance(self.grid, CutGrid)
-        return self._term(self.layout.expression(statement), self.grid.cells, self.grid.tests_inside(), field)
+        return self._term(self.layout.expression(statement), self.grid.cells, self.grid.weighting_inside(), field)
 
     @cached_property
     def _walls(self) -> list[Term]:
@@ -303,7 +303,7 @@ class CutDiscrete(Discrete):
             assert wall.wall is not None
             cells = self.grid.wall_cells(wall.wall)
             expression, is_flux = weak_wall(self.layout, wall, name)
-            terms.append(self._term(expression, cells, self._wall_tests(cells, is_flux), name))
+            terms.append(self._term(expression, cells, self._wall_weighting(cells, is_flux), name))
         return terms
 
     @property
@@ -311,14 +311,15 @@ class CutDiscrete(Discrete):
         """A start is a projection: nothing is held at walls, which the first instant of time holds."""
         return []
 
-    def _wall_tests(self, cells: Cells, is_flux: bool) -> TestFunctions:
+    def _wall_weighting(self, cells: Cells, is_flux: bool) -> Weighting:
         if is_flux:
-            return TestFunctions(cells.index, cells.table(()))
-        across = sum(cells.points[normal_along(axis)][:, :, None] * cells.table(((axis, 1),)) for axis in self.grid.axes)
+            return Weighting(cells.index, cells.table(()))
+        normals = {axis: cells.points[normal_along(axis)][:, :, None] for axis in self.grid.axes}
+        across = sum(normal * cells.table(((axis, 1),)) for axis, normal in normals.items())
         splines = [basis for basis in self.grid.axes.values() if isinstance(basis, Spline)]
         width = min(float(np.diff(basis.edges).min()) for basis in splines)
         size = self.penalty * max(basis.degree for basis in splines) ** 2 / width
-        return TestFunctions(cells.index, size * cells.table(()) - across)
+        return Weighting(cells.index, size * cells.table(()) - across)
 
     def _held(self, statement: Statement, field: str) -> Triplets | None:
         """The ghost penalty, in units of what conducts in the middle of the prior; of a start, in units of its mass."""
@@ -370,7 +371,7 @@ def weak_wall(layout: Layout, wall: Statement, field: str) -> tuple[Expression, 
 
 
 def conducts_inside(layout: Layout, equation: Statement, field: str) -> Array:
-    """What conducts along the first axis, at places all over the domain, inputs at their prior means and fields zero."""
+    """What conducts along the first axis, all over the domain, inputs at their prior means and fields zero."""
     expression = layout.expression(equation)
     number, axis = layout.fields.index(field), layout.problem.domain.space[0]
     places = {name: x for name, x in layout.problem.domain.places().items()}

@@ -50,7 +50,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class WindowEquations:
-    """The equations at all instants of a window, in departures from its start. Vectors are instants after each other."""
+    """The equations at all instants of a window, in departures from its start. Vectors hold instant after instant."""
 
     instant: Instant
     rule: Rule
@@ -74,7 +74,7 @@ class WindowEquations:
 
     def linearise(self, values: Array) -> tuple[Array, Factor]:
         missed, slopes, masses = self.instant.residual_and_slopes(*self._states(values), self.t)
-        factor = self.instant.system.pattern.stage_factor(slopes, masses, self.rule.rates / self.length)
+        factor = self.instant.system.pattern.stage_factor(slopes, masses, self.rule.rates / self.length, exact=False)
         return np.ascontiguousarray(missed.T).ravel(), factor
 
     def size(self, step: Array, values: Array) -> float:
@@ -272,22 +272,22 @@ class Walk:
 
 
 def choose_windows(
-    discrete: Discrete, inputs: Coefficients, tolerance: float, upper: float, begins: tuple[float, Array], stages: int,
+    discrete: Discrete, inputs: Coefficients, tolerance: float, upper: float, begins: tuple[float, Array],
     probes: Mapping[str, Array] | None = None, steps: Steps = Steps(),
 ) -> Array:  # fmt: skip
     """Edges of windows that show the path, and how it moves along a few probes, to a tolerance.
 
     `begins`: when, and the coefficients of the fields there. A probe is a start and directions of the inputs."""
-    return _Chooser(discrete, inputs, tolerance, stages, probes, steps).edges(begins[0], upper, begins[1])
+    return _Chooser(discrete, inputs, tolerance, probes, steps).edges(begins[0], upper, begins[1])
 
 
 class _Chooser:
-    def __init__(self, discrete: Discrete, inputs: Coefficients, tolerance: float, stages: int,
+    def __init__(self, discrete: Discrete, inputs: Coefficients, tolerance: float,
                  probes: Mapping[str, Array] | None, steps: Steps) -> None:  # fmt: skip
         self.discrete, self.inputs, self.tolerance, self.steps = discrete, inputs, tolerance, steps
-        self.rule = rule_of(stages)
+        self.rule = rule_of(steps.stages)
         self.probes = probes
-        self.order = stages + 1.0
+        self.order = steps.stages + 1.0
         self.probe_share = max(steps.probe_share, tolerance)
 
     def edges(self, lower: float, upper: float, start: Array) -> Array:
@@ -295,14 +295,15 @@ class _Chooser:
         walk = Walk(self.discrete, self.inputs, start, self.rule.stages)
         self.factors = _Factors(walk.instant, self.rule)
         moving = None if self.probes is None else self.probes[START]
-        reach = None if moving is None else np.max(np.abs(moving), axis=0)
+        reach = np.zeros(0) if moving is None else np.max(np.abs(moving), axis=0)
         edges, length = [lower], self._rounded(steps.first * horizon, horizon)
         while edges[-1] < upper - 1e-9 * horizon:
             at = edges[-1]
             length = min(self._fitting(length, at - lower, horizon), upper - at)
             try:
                 window = walk.solved(at, length)
-                sizes = np.maximum(walk.sizes, sizes_by_field(np.max(np.abs(window.values), axis=0), self.discrete.offsets))
+                largest = np.max(np.abs(window.values), axis=0)
+                sizes = np.maximum(walk.sizes, sizes_by_field(largest, self.discrete.offsets))
                 error = self._error(window.values[:, :, None], sizes[:, None])
                 if moving is not None and error <= 1.0:
                     tangent = self._moved(walk, window.values, moving, at, length)
@@ -310,7 +311,7 @@ class _Chooser:
                     error = max(error, self.probe_share * self._error(tangent, reach[None, :]))
             except (NotConverged, Singular):
                 error = np.inf
-            growth = steps.safety * error ** (-1.0 / self.order) if error > 0.0 else steps.most_growth
+            growth = float(steps.safety * error ** (-1.0 / self.order)) if error > 0.0 else steps.most_growth
             growth = float(np.clip(growth, steps.least_growth, steps.most_growth))
             if error <= 1.0:
                 walk.accept(window, length)

@@ -33,7 +33,8 @@ TUNING = Tuning()
 class Equations(Protocol):
     """What is solved."""
 
-    is_linear: bool
+    @property
+    def is_linear(self) -> bool: ...
 
     def residual(self, values: Array) -> Array: ...
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from factorfield.space.grid import Grid
 from factorfield.space.region import CutGrid
 
 Array = NDArray[np.float64]
-Matrix = sparse.csr_matrix
+Matrix = Any  # a sparse matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A relation at points as a function of a path: its values, and rows over the path's coefficients and the inputs."""
+    """A relation at points as a function of a path: its values, and rows over the path and the inputs."""
 
     values: Array
     rows: Matrix  # (points, all coefficients of the path)

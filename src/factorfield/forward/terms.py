@@ -13,7 +13,7 @@ from scipy import sparse
 
 from factorfield.forward.inputs import Coefficients, Directions, Input
 from factorfield.forward.relations import Expression, FieldJet, InputJet
-from factorfield.space.cells import Cells, TestFunctions
+from factorfield.space.cells import Cells, Weighting
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -29,7 +29,7 @@ class Term:
 
     expression: Expression
     cells: Cells
-    tests: TestFunctions
+    weighting: Weighting
     row_offset: int
     offsets: Sequence[int]
     size: int  # of the whole system
@@ -44,12 +44,12 @@ class Term:
     @cached_property
     def weighted(self) -> Array:
         """Test functions times weights, (cells, functions, points)."""
-        return np.ascontiguousarray(np.swapaxes(self.tests.values * self.cells.weights[:, :, None], 1, 2))
+        return np.ascontiguousarray(np.swapaxes(self.weighting.values * self.cells.weights[:, :, None], 1, 2))
 
     @cached_property
     def _rows(self) -> Indices:
         """(cells, functions); `size` where there is no row."""
-        return np.where(self.tests.rows < 0, self.size, self.tests.rows + self.row_offset)
+        return np.where(self.weighting.rows < 0, self.size, self.weighting.rows + self.row_offset)
 
     @cached_property
     def _gather(self) -> Any:
@@ -114,7 +114,8 @@ class Term:
     def rest(self, values: Array, rates: Array, t: Array, inputs: Coefficients, still: Still) -> Array:
         """What the rest of the relation adds to the rows."""
         function = self.expression.rest_value
-        return self.tested(function(self.seen(function.names, values, rates, t, inputs, still), self.flat, t)[0], len(t))
+        seen = self.seen(function.names, values, rates, t, inputs, still)
+        return self.tested(function(seen, self.flat, t)[0], len(t))
 
     def rest_and_slopes(
         self, values: Array, rates: Array, t: Array, inputs: Coefficients, still: Still
@@ -126,8 +127,8 @@ class Term:
 
     def linear_slopes(self, inputs: Coefficients, still: Still) -> list[tuple[FieldJet, Array]]:
         """Of the linear part, (places, 1)."""
-        function, nothing = self.expression.linear_coefficients, np.zeros((self.size, 1))
-        slopes = function(self.seen(function.names, nothing, nothing, np.zeros(1), inputs, still), self.flat, np.zeros(1))
+        function, nothing, at = self.expression.linear_coefficients, np.zeros((self.size, 1)), np.zeros(1)
+        slopes = function(self.seen(function.names, nothing, nothing, at, inputs, still), self.flat, at)
         return list(zip((self.expression.fields[s] for s in self.expression.linear), slopes, strict=True))
 
     def assembled(self, slopes: Sequence[tuple[FieldJet, Array]], slots: Mapping[int, Indices], count: int,
@@ -167,7 +168,8 @@ class Term:
             source = self.inputs[jet.name]
             along = source.over_time(t, jet.orders) @ directions[jet.name].reshape(source.times, -1)
             if source.space is None:  # one column, moved as time says
-                total += self.tested(slope * source.over_space(self.flat, jet.orders), len(t)).T[:, :, None] * along[:, None]
+                moved = self.tested(slope * source.over_space(self.flat, jet.orders), len(t)).T
+                total += moved[:, :, None] * along[:, None]
                 continue
             features = source.over_space(self.flat, jet.orders)
             whole = np.broadcast_to(slope, (features.shape[0], len(t)))

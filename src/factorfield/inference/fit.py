@@ -18,7 +18,7 @@ from factorfield.forward.algebra import Singular
 from factorfield.forward.map import ForwardMap
 from factorfield.forward.newton import NotConverged
 from factorfield.forward.paths import Path, Reading
-from factorfield.inference.latents import Latents
+from factorfield.inference.latents import LatentVariables
 from factorfield.inference.measurements import Measurements
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ class Task:
     """What is fitted: a map, latents, and measurements."""
 
     map: ForwardMap
-    latents: Latents
+    latents: LatentVariables
     measurements: Measurements
     counter: Counter = field(default_factory=Counter)
 
@@ -174,11 +174,16 @@ class Fit:
 
     task: Task
     point: Point
-    slopes: Array
+    kept_slopes: Array | None  # None: computed when they are needed
     belief: Gaussian
     steps: int
     has_settled: bool
     kept_tangent: Array | None = None
+
+    @cached_property
+    def slopes(self) -> Array:
+        """J, (measurements, latents)."""
+        return self.task.slopes(self.point) if self.kept_slopes is None else self.kept_slopes
 
     @cached_property
     def tangent(self) -> Array:
@@ -210,9 +215,9 @@ def fit(task: Task, start: Array, tuning: Tuning = TUNING, known: Fit | None = N
 
 def _affine(task: Task, known: Fit | None) -> Fit:
     """One linear solve: path and tangent serve all latents."""
+    tangent: Array | None
     if known is not None:
-        origin, tangent = known.point, known.tangent
-        point = task.read(origin.e, origin.path)
+        point, tangent = task.read(known.point.e, known.point.path), known.tangent
     else:
         point = task.at(np.zeros(task.latents.size))
         tangent = None if task.by_adjoint else task.tangent(point.path)
@@ -242,10 +247,9 @@ def _searched(task: Task, start: Array, tuning: Tuning, known: Fit | None = None
     point = task.at(start) if known is None else task.read(known.point.e, known.point.path)
     has_settled = False
     for step in range(1, tuning.most_steps + 1):
-        if known is not None and step == 1 and not task.by_adjoint:
-            tangent: Array | None = known.tangent
-        else:
-            tangent = None if task.by_adjoint else task.tangent(point.path)
+        tangent: Array | None = None
+        if not task.by_adjoint:
+            tangent = known.tangent if known is not None and step == 1 else task.tangent(point.path)
         slopes = task.slopes(point, tangent)
         move = _step_to(point, slopes) - point.e
         predicted = 0.5 * float(move @ move + np.sum((slopes @ move) ** 2))

@@ -97,6 +97,12 @@ class Marginal:
         }
 
 
+def _latents(fitted: Fit) -> Latents:
+    """Those of a fit whose latents no other segment handed on."""
+    assert isinstance(fitted.task.latents, Latents)
+    return fitted.task.latents
+
+
 def coordinates_of(problem: Problem) -> tuple[Coordinate, ...]:
     """What is not stated of unknown functions."""
     result = []
@@ -153,7 +159,7 @@ class Linear:
         rows = task.coefficient_slopes(point, self._names)
         seen = self.fit.slopes @ point.e - point.residual
         still = np.eye(len(seen))
-        for part, where in task.latents.slices():
+        for part, where in _latents(self.fit).slices():
             if part.name not in self._names:
                 still = still + self.fit.slopes[:, where] @ self.fit.slopes[:, where].T
         return seen, still, rows
@@ -161,7 +167,7 @@ class Linear:
     def log_density(self, values: Array) -> float:
         """Of the readings and the coordinates."""
         seen, still, rows = self._parts
-        latents = with_values(self.fit.task.latents, self.coordinates, values)
+        latents = with_values(_latents(self.fit), self.coordinates, values)
         covariance = still
         for part in latents.parts:
             if part.name in self._names:
@@ -176,7 +182,7 @@ class Linear:
 
 def marginalised(start: Fit, coordinates: tuple[Coordinate, ...], weak: Weak = WEAK) -> Marginal:
     """The posterior over sizes and lengths around their best, each with the mode of all latents there."""
-    values, fitted = first_values(start.task.latents, coordinates), start
+    values, fitted = first_values(_latents(start), coordinates), start
     linear = Linear(fitted, coordinates)
     for _ in range(weak.most_rounds):
         better = _best(linear, values, weak)
@@ -186,7 +192,7 @@ def marginalised(start: Fit, coordinates: tuple[Coordinate, ...], weak: Weak = W
         if change < weak.settled:
             break
     curvature = _curvature(linear, values)
-    covariance = np.linalg.inv(curvature)
+    covariance = np.asarray(np.linalg.inv(curvature), float)
     return _nodes(fitted, coordinates, values, covariance, weak)
 
 
@@ -227,9 +233,9 @@ def _curvature(linear: Linear, values: Array, step: float = 0.05) -> Array:
 
 def moved(fitted: Fit, coordinates: tuple[Coordinate, ...], values: Array) -> Fit:
     """The fit with other sizes and lengths, from the coefficients of this one."""
-    latents = with_values(fitted.task.latents, coordinates, values)
+    latents = with_values(_latents(fitted), coordinates, values)
     task = replace(fitted.task, latents=latents)
-    before = {part.name: fitted.point.e[where] for part, where in fitted.task.latents.slices()}
+    before = {part.name: fitted.point.e[where] for part, where in _latents(fitted).slices()}
     e = np.zeros(latents.size)
     changed = {coordinate.function for coordinate in coordinates}
     for part, where in latents.slices():
@@ -286,4 +292,3 @@ def _rule(places: Array, along: Array, size: int) -> Array:
         step = 0.5 / outer
         shares = np.where(is_centre, max(1.0 - size / outer, 0.05), step)
     return np.asarray(np.log(shares) + 0.5 * np.sum(places**2, axis=1))
-

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
 from factorfield.forward.discrete import Discrete, Layout, discretised
-from factorfield.forward.map import START, ForwardMap, choose_windows
+from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.forward.paths import Path, read, values_at
 from factorfield.forward.relations import Expression, expression_of
-from factorfield.inference.fit import Fit, Gaussian, Task
+from factorfield.inference.fit import Fit, Gaussian
 from factorfield.inference.latents import Latents
 from factorfield.problem.domain import TIME, Axis, Periodic
 from factorfield.problem.problem import Problem
@@ -147,7 +147,7 @@ class Ladder:
             first = Path(discrete.grid, np.empty(0), start[None, None, :], inputs)
             probes[START] = steady.tangent(first, probes)[0, 0]
         edges = choose_windows(
-            discrete, inputs, tolerance, time.upper, (time.lower, start), self.rungs.stages, probes
+            discrete, inputs, tolerance, time.upper, (time.lower, start), probes, Steps(self.rungs.stages)
         )  # fmt: skip
         return replace(steady, edges=edges)
 
@@ -258,7 +258,7 @@ class Ladder:
         if START not in inputs:
             return inputs
         fields = inputs[START].reshape(len(self.values), -1)
-        grid = fitted.point.path.grid
+        grid: Any = fitted.point.path.grid  # both are of one kind
         moved = [grid.projected(field, self.discrete(level).grid) for field in fields]
         return {**inputs, START: np.concatenate(moved)}
 

@@ -158,9 +158,9 @@ class OverSpace:
     @cached_property
     def _kept(self) -> Indices:
         """The components that are kept, largest first."""
-        variances = np.ones(1)
+        variances: Array = np.ones(1)
         for part in self._along:
-            variances = np.kron(variances, part.variances)
+            variances = np.asarray(np.kron(variances, part.variances), float)
         order = np.argsort(-variances, kind="stable")
         total = np.cumsum(variances[order])
         count = len(order) if self.is_whole else int(np.searchsorted(total, (1.0 - RESOLUTION.dropped) * total[-1])) + 1
@@ -169,9 +169,9 @@ class OverSpace:
     @cached_property
     def root(self) -> Array:
         """Principal components along the axes and their products."""
-        result = np.ones((1, 1))
+        result: Array = np.ones((1, 1))
         for part in self._along:
-            result = np.kron(result, part.columns)
+            result = np.asarray(np.kron(result, part.columns), float)
         return np.asarray(self.std * result[:, self._kept])
 
     @property
@@ -263,6 +263,22 @@ def _function(
         raise NotAMap(f"{name} varies over time and space")
     nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, shown[TIME])
     return OverTime(name, nodes, level, std, lengths[TIME], domain[TIME].length)
+
+
+class LatentVariables(Protocol):
+    """e ~ N(0, I), and how the coefficients of all inputs hang on it."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def inputs(self) -> Mapping[str, Input]: ...
+
+    def coefficients(self, e: Array) -> dict[str, Array]: ...
+
+    def directions(self, along: Array) -> dict[str, Array]: ...
+
+    def gathered(self, rows: Mapping[str, Array], count: int) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)

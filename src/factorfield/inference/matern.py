@@ -133,4 +133,4 @@ def _hermite() -> Array:
         conditions[order, order] = float(np.prod(np.arange(1, order + 1)))
         for degree in range(order, 6):
             conditions[3 + order, degree] = float(np.prod(np.arange(degree, degree - order, -1)))
-    return np.linalg.inv(conditions)
+    return np.asarray(np.linalg.inv(conditions), float)

@@ -38,7 +38,9 @@ class Group:
         values = np.sum([weight * part.values for weight, part in parts], axis=0)
         rows = sum(weight * part.rows for weight, part in parts)
         names = {name for _, part in parts for name in part.input_rows}
-        input_rows = {name: sum(weight * part.input_rows[name] for weight, part in parts) for name in names}
+        input_rows = {
+            name: np.sum([weight * part.input_rows[name] for weight, part in parts], axis=0) for name in names
+        }
         return Reading(values, rows, input_rows)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
 from factorfield.forward.discrete import Layout, NotAMap, discretised
-from factorfield.forward.map import START, ForwardMap, choose_windows
+from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.inference.fit import ROUGH, STEP, Counter, Fit, Task, fit
 from factorfield.inference.hyper import Marginal, coordinates_of, marginalised
@@ -211,7 +211,8 @@ def conditioned(inferred: Inferred, problem: Problem) -> Inferred:
     task = last.fit.task
     measurements = replace(task.measurements, groups=(*task.measurements.groups, *more.groups),
                            estimated={**more.estimated, **task.measurements.estimated})  # fmt: skip
-    ladder, known, start = inferred.ladder, last.fit, last.fit.point.e
+    ladder, start = inferred.ladder, last.fit.point.e
+    known: Fit | None = last.fit
     forward, latents = task.map, task.latents
     if is_longer:
         ladder, forward, start = _longer(inferred, problem)
@@ -250,7 +251,7 @@ def _longer(inferred: Inferred, problem: Problem) -> tuple[Ladder, ForwardMap, A
     ladder = Ladder(Layout.of(problem), latents, inferred.search.tolerance, inferred.ladder.rungs)
     drawn = old.belief.spread(np.eye(task.latents.size)) @ inferred.ladder.draws
     e, along = np.zeros(latents.size), ladder.draws
-    before = {part.name: where for part, where in task.latents.slices()}
+    before = {part.name: where for part, where in inferred.ladder.latents.slices()}
     for part, where in latents.slices():  # the first latents of every part are known, later ones are new
         known = before[part.name]
         same = slice(where.start, where.start + known.stop - known.start)
@@ -260,7 +261,7 @@ def _longer(inferred: Inferred, problem: Problem) -> tuple[Ladder, ForwardMap, A
     probes[START] = old.tangent[-1, -1] @ drawn
     edges = choose_windows(
         discrete, latents.coefficients(e), inferred.windows_tolerance, problem.domain[TIME].upper,
-        (float(task.map.edges[-1]), old.point.path.end), task.map.stages, probes if latents.size else None,
+        (float(task.map.edges[-1]), old.point.path.end), probes if latents.size else None, Steps(task.map.stages),
     )  # fmt: skip
     return ladder, ForwardMap(discrete, np.append(task.map.edges, edges[1:]), task.map.stages), e
 
@@ -280,7 +281,7 @@ def advanced(inferred: Inferred, problem: Problem) -> Inferred:
     draws = np.random.default_rng(0).standard_normal((latents.size, ladder.rungs.probes))
     edges = choose_windows(
         discrete, latents.coefficients(np.zeros(latents.size)), inferred.windows_tolerance, end,
-        (begin, latents.means[START]), stages, latents.directions(draws),
+        (begin, latents.means[START]), latents.directions(draws), Steps(stages),
     )  # fmt: skip
     task = Task(ForwardMap(discrete, edges, stages), latents, more, Counter())
     fitted = fit(task, np.zeros(latents.size), STEP)

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from factorfield.errors import expected
-from factorfield.forward.discrete import NotAMap
-from factorfield.inference.ladder import RUNGS
+from factorfield.forward.discrete import Layout, NotAMap
+from factorfield.inference.ladder import RUNGS, Estimate, Ladder
+from factorfield.inference.latents import Latents
 from factorfield.inference.segments import Segment
 from factorfield.inference.solve import Inferred, Search, advanced, conditioned, infer
-from factorfield.posterior.latent import LatentPosterior
+from factorfield.posterior.latent import Frozen, LatentPosterior
 from factorfield.problem.problem import Problem
 from factorfield.progress import Progress
 from factorfield.solution import Solution, Status, unresolved
 
 FARTHEST = 10.0  # stds of its prior: a latent beyond has run away
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """What a solution by the map is made of, for people and files: `size` counts the coefficients of the fields."""
-
-    size: int
-    latents: int
 
 
 @dataclass(frozen=True)
@@ -53,7 +46,7 @@ class Forward:
     def solution(self, inferred: Inferred, timings: Mapping[str, float]) -> Solution:
         fitted, estimate, problem = inferred.fit, inferred.estimate, inferred.problem
         path, counter = fitted.point.path, fitted.task.counter
-        frozen = Frozen(path.values.shape[-1], fitted.task.latents.size)
+        frozen = Frozen.of(inferred.segments)
         posterior = LatentPosterior(
             problem, frozen, _noise(problem, inferred), inferred.segments, mixture_of(inferred),  # type: ignore[arg-type]
             hyperparameters_of(inferred),
@@ -61,7 +54,8 @@ class Forward:
         settings = {
             "method": self.name, "tolerance": self.tolerance, "modes": dict(path.grid.resolution),
             "windows": [float(t) for t in path.edges], "ended by": inferred.ended_by,
-            "latents": fitted.task.latents.size,
+            "latents": fitted.task.latents.size, "level": inferred.level,
+            "windows_tolerance": inferred.windows_tolerance,
         }  # fmt: skip
         trace = {
             "numerical_error": estimate.size, "error in space": estimate.space, "error in time": estimate.time,
@@ -73,6 +67,31 @@ class Forward:
             evidence=lambda: inferred.log_evidence,
             resume=lambda problem: self._timed(lambda: conditioned(inferred, problem)),
             advance=lambda problem: self._timed(lambda: advanced(inferred, problem)),
+        )  # fmt: skip
+
+    def taken_up(self, stored: Solution) -> Solution:
+        """A solution that was read from a file, as it can be conditioned, extended and updated."""
+        posterior, settings = stored.posterior, stored.settings
+        known = {"tolerance": float, "level": int, "windows_tolerance": float}
+        is_complete = all(isinstance(settings.get(key), kind) for key, kind in known.items())
+        if not isinstance(posterior, LatentPosterior) or not is_complete:
+            return stored
+        method = Forward(settings["tolerance"])
+        inferred = method.inferred(posterior, settings["level"], settings["windows_tolerance"])
+        return replace(
+            stored, resume=lambda problem: method._timed(lambda: conditioned(inferred, problem)),
+            advance=lambda problem: method._timed(lambda: advanced(inferred, problem)),
+        )  # fmt: skip
+
+    def inferred(self, posterior: LatentPosterior, level: int, windows_tolerance: float) -> Inferred:
+        """What a posterior was inferred from, as far as more measurements need it."""
+        latents = posterior.segments[0].fit.task.latents
+        assert isinstance(latents, Latents)
+        ladder = Ladder(Layout.of(posterior.problem), latents, self.tolerance)
+        estimate = Estimate(posterior.segments[-1].columns, 0.0, 0.0, 0.0, 0.0)
+        return Inferred(
+            posterior.problem, posterior.segments, estimate, ladder, level, windows_tolerance, "read from a file",
+            Search(tolerance=self.tolerance),
         )  # fmt: skip
 
     def _status(self, inferred: Inferred) -> Status:

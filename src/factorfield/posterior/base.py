@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +50,7 @@ class Posterior:
     """
 
     marker: ClassVar[str]
+    described: ClassVar[str] = "representation"
 
     problem: Problem
     representation: Representation
@@ -67,6 +68,10 @@ class Posterior:
     def arrays(self) -> dict[str, Array]:
         """What a file has to hold."""
         raise NotImplementedError
+
+    def form(self) -> tuple[Mapping[str, Any], dict[str, Array]]:
+        """What the belief is about, as a file says it under the key `described`: text and arrays."""
+        return self.representation.spec()
 
     @classmethod
     def from_arrays(

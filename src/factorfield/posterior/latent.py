@@ -16,26 +16,64 @@ from factorfield.errors import expected
 from factorfield.forward.paths import Reading, read
 from factorfield.forward.relations import Expression, expression_of
 from factorfield.inference.segments import Belief, Segment, smoothed
+from factorfield.inference.stored import Writer, segments_from
 from factorfield.model.linearisation import Linearised
 from factorfield.posterior.base import Estimate, Posterior
 from factorfield.posterior.functionals import Functionals
 from factorfield.problem.domain import TIME
+from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 NODES = 24  # of Gauss and Hermite, for moments of a function of one Gaussian number
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """What a solution by the map is made of, for people and files: `size` counts the coefficients of the fields."""
+
+    size: int
+    latents: int
+
+    @staticmethod
+    def of(segments: Sequence[Segment]) -> Frozen:
+        last = segments[-1].fit
+        return Frozen(last.point.path.values.shape[-1], last.task.latents.size)
+
+
 @dataclass(frozen=True, eq=False)
 class LatentPosterior(Posterior):
-    """`segments` in order of time; `mixture`: other posteriors with their weights, the first one among them, where sizes
-    and lengths of functions are averaged over; `logarithms`: mean and std of the logarithms of these."""
+    """`segments` in order of time; `mixture`: other posteriors with their weights, the first one among them, where
+    sizes and lengths of functions are averaged over; `logarithms`: mean and std of the logarithms of these."""
 
     segments: tuple[Segment, ...]
     mixture: tuple[tuple[float, Segment], ...] = ()
     logarithms: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     _kept: dict[str, Any] = field(default_factory=dict)
 
-    marker = "latent_mean"
+    marker = "path0_values"
+    described = "discretisation"
+
+    def form(self) -> tuple[Mapping[str, Any], dict[str, Array]]:
+        writer = Writer()
+        spec = writer.spec(self.segments, self.mixture)
+        logarithms = {name: {k: list(v) for k, v in kinds.items()} for name, kinds in self.logarithms.items()}
+        return {**spec, "logarithms": logarithms}, writer.arrays
+
+    def arrays(self) -> dict[str, Array]:
+        return {}  # `form` has them all
+
+    @classmethod
+    def from_arrays(
+        cls, problem: Problem, representation: Any, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    ) -> Self:
+        """`representation` is the description that `form` gives."""
+        segments, mixture = segments_from(problem, representation, arrays)
+        logarithms = representation["logarithms"]
+        if not set(logarithms) <= set(problem.functions):
+            wanted = f"sizes of {', '.join(problem.functions) or 'nothing'}"
+            raise expected(wanted, ", ".join(logarithms), "saving it again")
+        named = {name: {k: (v[0], v[1]) for k, v in kinds.items()} for name, kinds in logarithms.items()}
+        return cls(problem, Frozen.of(segments), noise, segments, mixture, named)  # type: ignore[arg-type]
 
     @property
     def weight_mean(self) -> Array:
@@ -145,7 +183,9 @@ class LatentPosterior(Posterior):
             self._kept[key] = smoothed(self.segments, number)
         return self._kept[key]
 
-    def _rows(self, relation: Expression, flat: Mapping[str, Array]) -> tuple[Array, Array, Array, Array]:
+    def _rows(
+        self, relation: Expression, flat: Mapping[str, Array]
+    ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
         """At every place: the mean, functionals of standard normal numbers (places, numbers), errors (places, columns),
         and the number of its segment. Of a mixture, a Gaussian with its mean and covariance."""
         if not self.mixture:
@@ -161,7 +201,7 @@ class LatentPosterior(Posterior):
 
     def _rows_of_segments(
         self, relation: Expression, flat: Mapping[str, Array]
-    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    ) -> tuple[Array, Array, Array, NDArray[np.int64]]:  # fmt: skip
         count = len(next(iter(flat.values())))
         which = self._segment_of(flat[TIME]) if TIME in flat and len(self.segments) > 1 else np.zeros(count, np.int64)
         values, parts, width = np.empty(count), [], 0
@@ -233,7 +273,7 @@ class LatentPosterior(Posterior):
     # -- covariances
 
     def _line(self, relation: Any, grid: Mapping[str, Array], points: bool) -> tuple[Functionals, Any]:
-        functionals = Functionals(((relation, ()),), np.ones((1, 1)), grid, points)  # type: ignore[arg-type]
+        functionals = Functionals(((relation, ()),), np.ones((1, 1)), grid, points)
         mean, spread, errors, _ = self._rows(relation, functionals.flat)
         functionals = replace(functionals, slopes=np.ones((1, len(mean))))
         explained = np.sum(spread**2, axis=1) + np.sum(errors**2, axis=1)
@@ -245,7 +285,7 @@ class LatentPosterior(Posterior):
         if "rows" not in functionals.held:
             _, spread, errors, which = self._rows(relation, functionals.flat)  # type: ignore[arg-type]
             if len(np.unique(which)) > 1:
-                spread = self._joined(relation, functionals.flat)
+                spread = self._joined(relation, functionals.flat)  # type: ignore[arg-type]
             functionals.held["rows"] = spread, errors
         spread, errors = functionals.held["rows"]
         return spread * functionals.slopes[0][:, None], errors * functionals.slopes[0][:, None]

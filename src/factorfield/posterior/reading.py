@@ -6,13 +6,13 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorfield import posterior
 from factorfield.errors import expected
-from factorfield.model.representation import Representation
 from factorfield.posterior.base import Posterior, shaped
 from factorfield.problem.problem import Problem
 
@@ -21,13 +21,13 @@ NUMERICAL = "weight_numerical"
 
 
 def posterior_from_arrays(
-    problem: Problem, representation: Representation, noise: Mapping[str, float], arrays: Mapping[str, Array]
+    problem: Problem, form: Any, noise: Mapping[str, float], arrays: Mapping[str, Array], key: str = "representation"
 ) -> Posterior:
-    """The posterior of the class whose marker is among the arrays."""
-    known = kinds()
+    """The posterior of the class whose marker is among the arrays; `form` is what the file says under a key."""
+    known = [kind for kind in kinds() if kind.described == key]
     for kind in known:
         if kind.marker in arrays:
-            found = kind.from_arrays(problem, representation, noise, arrays)
+            found = kind.from_arrays(problem, form, noise, arrays)
             return replace(found, numerical=_numerical(arrays, found)) if NUMERICAL in arrays else found
     markers = ", ".join(kind.marker for kind in known)
     raise expected(f"a posterior with one of the arrays {markers}", ", ".join(arrays) or "none", "saving it again")

@@ -58,9 +58,14 @@ class Unknown:
                 raise expected(f"{name} over some of the axes {', '.join(domain.names)}", axis, "over='x'")
 
     @property
+    def spread(self) -> float:
+        """The std; where none is stated, the size of the mean, with which the search begins."""
+        return abs(self.mean) if self.std is None else self.std
+
+    @property
     def latent_moments(self) -> tuple[float, float]:
         """Mean and variance of what is inferred: the coefficient itself, or its logarithm if it is positive."""
-        std = abs(self.mean) if self.std is None else self.std
+        std = self.spread
         if not self.positive:
             return self.mean, std**2
         variance = float(np.log1p((std / self.mean) ** 2))

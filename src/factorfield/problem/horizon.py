@@ -13,8 +13,8 @@ from factorfield.problem.problem import Problem
 
 
 def extended(problem: Problem, end: float) -> Problem:
-    """The problem up to a later end. Default distances over which walls and functions vary stay as they were; the truth,
-    which is known up to the old end only, is left out."""
+    """The problem up to a later end. Default distances over which walls and functions vary stay as they were; the
+    truth, which is known up to the old end only, is left out."""
     axis = problem.domain.get(TIME)
     if axis is None or not isinstance(axis, Interval):
         raise expected("a problem with a time axis 't'", f"axes {', '.join(problem.domain.names)}", "ff.solve")

@@ -242,11 +242,11 @@ def _about_priors(candidates: Sequence[Candidate], odds: Array) -> list[Advice]:
     for index, each in enumerate(candidates):
         for (name, (prior, after)), factor in product(each.unknowns.items(), FACTORS):
             changed = levels.copy()
-            changed[index] += moved_level(prior, replace(prior, std=factor * prior.std), after)
+            changed[index] += moved_level(prior, replace(prior, std=factor * prior.spread), after)
             if int(np.argmax(changed)) != winner:
                 first = candidates[int(np.argmax(changed))].name
                 wide = f"with {FACTORS[factor]} the std of the prior of {name} in {each.name}"
-                text = f"the order hangs on a prior: {wide} ({factor * prior.std:.3g}), {first} would be the first"
+                text = f"the order hangs on a prior: {wide} ({factor * prior.spread:.3g}), {first} would be the first"
                 found.append(Advice("vague-prior", f"{text}; state what is known of {name}", each.name))
     return found
 

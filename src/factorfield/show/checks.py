@@ -38,7 +38,7 @@ def coefficients(plt: Drawing, solution: Solution, _: View) -> Figure:
         rows, columns, figsize=(2.7 * columns + 0.4, 2.2 * rows + 0.6), squeeze=False, constrained_layout=True
     )
     for panel, (name, (prior, after, (low, high))) in zip(panels.ravel(), found.items(), strict=False):
-        reach = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 401)
+        reach = np.linspace(after.mean - 5.0 * after.spread, after.mean + 5.0 * after.spread, 401)
         x = reach[reach > 0.0] if prior.positive else reach
         y = density(after, x)
         inside = (x >= low) & (x <= high)

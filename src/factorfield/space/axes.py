@@ -44,6 +44,11 @@ class Basis(Protocol):
     def size(self) -> int: ...
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Of the axis."""
+        ...
+
+    @property
     def places(self) -> Array:
         """A place for every function at which it is large."""
         ...
@@ -74,6 +79,10 @@ class Spline:
     @property
     def size(self) -> int:
         return len(self.breaks) - 1 + (0 if self.periodic else self.degree)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.breaks[0], self.breaks[-1]
 
     @cached_property
     def edges(self) -> Array:
@@ -163,6 +172,10 @@ class Fourier:
     def size(self) -> int:
         return 2 * self.modes + 1
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.lower, self.lower + self.period
+
     @cached_property
     def places(self) -> Array:
         return self.lower + self.period * np.arange(self.size) / self.size
@@ -195,9 +208,13 @@ def basis_from_spec(spec: Mapping[str, Any]) -> Basis:
     if "modes" in spec:
         return Fourier(int(spec["modes"]), float(spec["lower"]), float(spec["period"]))
     breaks = tuple(map(float, spec["breaks"]))
+    degree, periodic = int(spec["degree"]), bool(spec["periodic"])
     if np.any(np.diff(breaks) < 0.0) or len(breaks) < 2:
         raise expected("breaks of cells in ascending order", "others", "saving it again")
-    return Spline(breaks, int(spec["degree"]), bool(spec["periodic"]))
+    repeated = int(np.max(np.unique(breaks, return_counts=True)[1]))
+    if degree < 1 or repeated > degree or (periodic and len(breaks) < degree + 2):
+        raise expected("splines of a degree that their breaks allow", f"degree {degree}", "saving it again")
+    return Spline(breaks, degree, periodic)
 
 
 def dense(basis: Basis, x: Array, order: int = 0) -> Array:
@@ -224,7 +241,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Tests:
+class AxisWeighting:
     """Test functions along an axis: those that vanish where conditions hold; a condition settles one function each."""
 
     settled: Mapping[Held, int]
@@ -240,10 +257,10 @@ class Tests:
         return rows, values @ local
 
 
-def tests_that_vanish(basis: Basis, held: Sequence[Held]) -> Tests:
+def vanishing_weighting(basis: Basis, held: Sequence[Held]) -> AxisWeighting:
     """At each end the outermost functions are settled by its conditions; the others take a share of these."""
     if not held:
-        return Tests({}, None)
+        return AxisWeighting({}, None)
     assert isinstance(basis, Spline) and not basis.periodic
     settled: dict[Held, int] = {}
     shares = np.eye(basis.size)
@@ -261,7 +278,7 @@ def tests_that_vanish(basis: Basis, held: Sequence[Held]) -> Tests:
         except linalg.LinAlgError:
             raise expected("conditions at an end that differ", "one twice", "leaving one out") from None
         settled |= {condition: int(number) for condition, number in zip(conditions, outer, strict=True)}
-    return Tests(settled, shares)
+    return AxisWeighting(settled, shares)
 
 
 def _row(basis: Spline, condition: Held) -> Array:

@@ -42,8 +42,9 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class TestFunctions:
-    """Rows (cells, functions) that an integral adds to, -1 for none, and the values (cells, points, functions)."""
+class Weighting:
+    """Test functions: rows (cells, functions) that an integral adds to, -1 for none, and their values (cells, points,
+    functions)."""
 
     rows: Indices
     values: Array

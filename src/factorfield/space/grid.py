@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.problem.domain import Orders, Points
-from factorfield.space.axes import Basis, Held, Line, Tests, basis_from_spec, tests_that_vanish, transfer
-from factorfield.space.cells import Cells, TestFunctions
+from factorfield.space.axes import AxisWeighting, Basis, Held, Line, basis_from_spec, transfer, vanishing_weighting
+from factorfield.space.cells import Cells, Weighting
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -24,7 +24,7 @@ class Grid:
     """Products of the functions along each axis, the first axis slowest."""
 
     axes: Mapping[str, Basis]
-    _tests: dict[tuple[str, tuple[Held, ...]], Tests] = field(default_factory=dict)
+    _weightings: dict[tuple[str, tuple[Held, ...]], AxisWeighting] = field(default_factory=dict)
 
     @cached_property
     def size(self) -> int:
@@ -56,14 +56,14 @@ class Grid:
 
         return Cells(dict(zip(lines, points, strict=True)), weights, index, derivatives)
 
-    def tests_inside(self, conditions: Conditions) -> TestFunctions:
+    def weighting_inside(self, conditions: Conditions) -> Weighting:
         """The test functions of an equation whose field is held by conditions at walls."""
         rows, values = zip(
             *(self._along(axis, conditions).table(basis.line) for axis, basis in self.axes.items()), strict=True
         ) if self.axes else ((), ())  # fmt: skip
-        return self._product_of_tests(rows, values)
+        return self._product_of_weightings(rows, values)
 
-    def tests_on_wall(self, axis: str, held: Held, conditions: Conditions) -> TestFunctions:
+    def weighting_on_wall(self, axis: str, held: Held, conditions: Conditions) -> Weighting:
         """The test functions of a wall: all along the later axes, those that vanish along the earlier ones, so that a
         corner is settled once, by the wall of the first axis."""
         rows, values, names = [], [], list(self.axes)
@@ -76,20 +76,20 @@ class Grid:
                 row, value = self._along(name, conditions if earlier else {}).table(basis.line)
                 rows.append(row)
                 values.append(value)
-        return self._product_of_tests(rows, values)
+        return self._product_of_weightings(rows, values)
 
-    def _along(self, axis: str, conditions: Conditions) -> Tests:
+    def _along(self, axis: str, conditions: Conditions) -> AxisWeighting:
         key = axis, tuple(conditions.get(axis, ()))
-        if key not in self._tests:
-            self._tests[key] = tests_that_vanish(self.axes[axis], key[1])
-        return self._tests[key]
+        if key not in self._weightings:
+            self._weightings[key] = vanishing_weighting(self.axes[axis], key[1])
+        return self._weightings[key]
 
-    def _product_of_tests(self, rows: Sequence[Indices], values: Sequence[Array]) -> TestFunctions:
+    def _product_of_weightings(self, rows: Sequence[Indices], values: Sequence[Array]) -> Weighting:
         total, missing = np.zeros((1, 1), np.int64), np.zeros((1, 1), bool)
         for row, basis in zip(rows, self.axes.values(), strict=True):
             total = _outer(total, row, np.add, basis.size)
             missing = _outer(missing, row < 0, np.logical_or)
-        return TestFunctions(np.where(missing, -1, total), _tables(values))
+        return Weighting(np.where(missing, -1, total), _tables(values))
 
     def read(self, points: Points, orders: Orders) -> tuple[Indices, Array]:
         """At scattered points: which functions differ from zero, (points, functions), and their derivatives."""

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
+from scipy.sparse import linalg as sparse_linalg
 
 from factorfield.errors import expected
 from factorfield.problem.domain import ARC, Orders, Points, normal_along
 from factorfield.problem.shape import Shape, Wall
 from factorfield.space.arcs import Arcs, Edges, cells_of, chopped
 from factorfield.space.axes import Basis, Spline, basis_from_spec
-from factorfield.space.cells import Cells, TestFunctions
+from factorfield.space.cells import Cells, Weighting
 from factorfield.space.cut import CutCells
 from factorfield.space.grid import Grid
 
@@ -28,6 +29,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Truth = NDArray[np.bool_]
 Triplets = tuple[Indices, Indices, Array]
+GHOST_OF_MASS = 1e-6  # of the ghost penalty in a projection: as little as makes it well-conditioned
 INWARD = 1e-12  # of a cell: points on its sides are read so far inside, where its own functions are known
 
 
@@ -214,15 +216,33 @@ class CutGrid:
         product = values[0][:, :, :, None] * values[1][:, :, None, :]
         return product.reshape(*product.shape[:2], product.shape[2] * product.shape[3])
 
-    def tests_inside(self) -> TestFunctions:
+    def weighting_inside(self) -> Weighting:
         """All functions: walls are imposed weakly."""
-        return tests_of(self.cells)
+        return weighting_of(self.cells)
 
     def read(self, points: Points, orders: Orders) -> tuple[Indices, Array]:
         """As `Grid.read`; a function that does not reach into the region reads 0, under the index 0."""
         index, values = self.grid.read(points, orders)
         number = self._number[index]
         return np.maximum(number, 0), np.where(number < 0, 0.0, values)
+
+    def projected(self, values: Array, onto: CutGrid) -> Array:
+        """Coefficients of the nearest function of another grid of the region, in the mean square."""
+        cells = onto.cells
+        index, table = self.read(cells.flat, ())
+        weighted = cells.table(()) * cells.weights[:, :, None]
+        blocks = np.swapaxes(weighted, 1, 2) @ cells.table(())
+        wanted = np.sum(table * values[index], axis=1).reshape(cells.weights.shape)
+        right = np.zeros(onto.size)
+        np.add.at(right, cells.index, np.einsum("cpf,cp->cf", weighted, wanted))
+        rows, columns, ghost = onto.ghost()
+        width = min(float(np.diff(basis.edges).min()) for basis in onto._splines)
+        index = np.broadcast_to(cells.index[:, :, None], blocks.shape)
+        across = np.broadcast_to(cells.index[:, None, :], blocks.shape)
+        data = np.concatenate([blocks.ravel(), GHOST_OF_MASS * width**2 * ghost])
+        places = np.concatenate([index.ravel(), rows]), np.concatenate([across.ravel(), columns])
+        mass = sparse.csc_matrix((data, places), shape=(onto.size, onto.size))
+        return np.asarray(sparse_linalg.spsolve(mass, right))
 
     # -- stabilisation
 
@@ -267,9 +287,9 @@ class CutGrid:
         return self._number[numbers.reshape(wide)], block.reshape(*wide, wide[1])
 
 
-def tests_of(cells: Cells) -> TestFunctions:
+def weighting_of(cells: Cells) -> Weighting:
     """All functions of cells, inside or on a wall, as test functions."""
-    return TestFunctions(cells.index, cells.table(()))
+    return Weighting(cells.index, cells.table(()))
 
 
 def _jumps(basis: Spline) -> tuple[Indices, Indices, Array, Indices]:

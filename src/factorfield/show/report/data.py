@@ -81,7 +81,7 @@ def packed(values: ArrayLike) -> str:
 def coefficient_data(solution: Solution, level: float = 0.9) -> list[dict[str, object]]:
     entries: list[dict[str, object]] = []
     for name, (prior, after, interval) in beliefs(solution, level).items():
-        x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.std, after.mean + 5.0 * after.std, 201)
+        x: NDArray[np.float64] = np.linspace(after.mean - 5.0 * after.spread, after.mean + 5.0 * after.spread, 201)
         x = x[x > 0.0] if prior.positive else x
         entries.append(
             {"name": plain(name), "unit": solution.problem.units.get(name, ""), "x": rounded(x),
