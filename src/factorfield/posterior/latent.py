@@ -283,10 +283,7 @@ class LatentPosterior(Posterior):
         """Rows over standard normal numbers and over columns of the numerical error."""
         ((relation, _),) = functionals.atoms
         if "rows" not in functionals.held:
-            _, spread, errors, which = self._rows(relation, functionals.flat)  # type: ignore[arg-type]
-            if len(np.unique(which)) > 1:
-                spread = self._joined(relation, functionals.flat)  # type: ignore[arg-type]
-            functionals.held["rows"] = spread, errors
+            functionals.held["rows"] = self._rows(relation, functionals.flat)[1:3]  # type: ignore[arg-type]
         spread, errors = functionals.held["rows"]
         return spread * functionals.slopes[0][:, None], errors * functionals.slopes[0][:, None]
 
@@ -335,13 +332,6 @@ class LatentPosterior(Posterior):
         belief = self._beliefs(len(self.segments) - 1)
         for _ in range(count):
             yield belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
-
-    def _joined(self, relation: Expression, flat: Mapping[str, Array]) -> Array:
-        """Rows of places in several segments over standard normal numbers that they share."""
-        raise expected(
-            "places in one segment between updates for their covariance", "places in several",
-            "ff.solve with all measurements at once",
-        )  # fmt: skip
 
 
 def _alone(relation: Expression) -> Expression | None:
