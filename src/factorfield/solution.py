@@ -233,7 +233,9 @@ class Solution:
         if self.advance is None:
             method = str(self.settings.get("method", "another method"))
             raise expected("a solution by method='forward'", f"one by {method}", "extend, condition")
-        return self._announced(self.advance(problem))
+        solution = self.advance(problem)
+        warn_of(solution.advice or (), stacklevel=3)
+        return solution
 
     def _resumed(self, problem: Problem, attempt: str) -> Solution:
         if self.resume is None:

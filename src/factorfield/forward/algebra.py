@@ -50,10 +50,11 @@ class Pattern(Protocol):
 
     def factor(self, values: Array) -> Factor: ...
 
-    def stage_factor(self, slopes: Array, masses: Array, rates: Array) -> Factor:
+    def stage_factor(self, slopes: Array, masses: Array, rates: Array, exact: bool = True) -> Factor:
         """Of the coupled system of all instants of a window: block (i, j) is rates[i, j] masses[i] + [i = j] slopes[i].
 
-        `slopes`, `masses` have a row per instant. Vectors are instants after each other."""
+        `slopes`, `masses` have a row per instant. Vectors are instants after each other. Where `exact` is not asked,
+        the factorisation may be that of the same system with mean slopes."""
         ...
 
 
@@ -64,6 +65,9 @@ class Tuning:
     dense_size: int = 24  # up to this size a matrix is dense
     dense_share: float = 0.4  # of its entries: with more of them it is dense
     widest_band: int = 60  # beyond this half width general sparse elimination is faster
+    coupled_size: int = 40  # up to this size the instants of a window are eliminated together, where matrices are dense
+    refined: float = 1e-13  # relative size of the last correction of a refined solution
+    most_corrections: int = 25
 
 
 TUNING = Tuning()
@@ -102,7 +106,15 @@ class Dense:
     def factor(self, values: Array) -> Factor:
         return DenseFactor(values.reshape(self.n, self.n))
 
-    def stage_factor(self, slopes: Array, masses: Array, rates: Array) -> Factor:
+    def stage_factor(self, slopes: Array, masses: Array, rates: Array, exact: bool = True) -> Factor:
+        if self.n > TUNING.coupled_size and len(slopes) > 1:
+            return Apart.of(self, slopes, masses, rates, exact)
+        return self.coupled_factor(slopes, masses, rates)
+
+    def complex_factor(self, values: Array) -> ComplexFactor:
+        return DenseComplexFactor(values.reshape(self.n, self.n))
+
+    def coupled_factor(self, slopes: Array, masses: Array, rates: Array) -> Factor:
         n, stages = self.n, len(slopes)
         whole = np.einsum("ij,iab->iajb", rates, masses.reshape(stages, n, n))
         for i in range(stages):
@@ -164,7 +176,7 @@ class Banded:
     def factor(self, values: Array) -> Factor:
         return self.stage_factor(values[None, :], np.zeros((1, self.slots)), np.zeros((1, 1)))
 
-    def stage_factor(self, slopes: Array, masses: Array, rates: Array) -> Factor:
+    def stage_factor(self, slopes: Array, masses: Array, rates: Array, exact: bool = True) -> Factor:
         """Instants of one place stand together, so that the coupled matrix is banded too."""
         stages, n, b = len(slopes), self.n, self.width
         wide = stages * (b + 1) - 1
@@ -244,13 +256,116 @@ class Sparse:
     def factor(self, values: Array) -> Factor:
         return SparseFactor(self.matrix(values))
 
-    def stage_factor(self, slopes: Array, masses: Array, rates: Array) -> Factor:
+    def stage_factor(self, slopes: Array, masses: Array, rates: Array, exact: bool = True) -> Factor:
+        return Apart.of(self, slopes, masses, rates, exact)
+
+    def complex_factor(self, values: Array) -> ComplexFactor:
+        return SparseFactor(self.matrix(values))
+
+    def coupled_factor(self, slopes: Array, masses: Array, rates: Array) -> Factor:
         stages = len(slopes)
         blocks = [
             [rates[i, j] * self.matrix(masses[i]) + (self.matrix(slopes[i]) if i == j else 0.0) for j in range(stages)]
             for i in range(stages)
         ]
         return SparseFactor(sparse.bmat(blocks, format="csr"))
+
+
+class ComplexFactor(Protocol):
+    def solve(self, right: Any) -> Any: ...
+
+
+class DenseComplexFactor:
+    def __init__(self, matrix: Any) -> None:
+        self._lu, self._pivots, info = lapack.zgetrf(matrix)
+        if info != 0 or not np.all(np.isfinite(self._lu)):
+            raise Singular("a matrix without an inverse")
+
+    def solve(self, right: Any) -> Any:
+        return lapack.zgetrs(self._lu, self._pivots, right)[0].reshape(right.shape)
+
+
+class Divisible(Protocol):
+    """A pattern whose windows are taken apart into instants."""
+
+    n: int
+
+    def product(self, values: Array, vectors: Array) -> Array: ...
+
+    def complex_factor(self, values: Any) -> ComplexFactor: ...
+
+    def coupled_factor(self, slopes: Array, masses: Array, rates: Array) -> Factor: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """The coupled system taken apart by the eigenvectors of the rates: with the mean of the slopes over the instants,
+    one complex system of the size of one instant for each pair of eigenvalues. Solutions are corrected until those
+    with the slopes of every instant are met; where they are not met, the coupled system is eliminated."""
+
+    pattern: Divisible
+    slopes: Array
+    masses: Array
+    rates: Array
+    vectors: Any
+    inverse: Any
+    factors: tuple[tuple[int, float, ComplexFactor], ...]  # the eigenvalue's number, how often it counts, the system
+    is_same: bool  # do all instants have the same slopes?
+
+    @staticmethod
+    def of(pattern: Divisible, slopes: Array, masses: Array, rates: Array, exact: bool) -> Apart:
+        eigenvalues, vectors = np.linalg.eig(rates)
+        mean, mass = slopes.mean(axis=0), masses.mean(axis=0)
+        factors = []
+        for number in np.flatnonzero(eigenvalues.imag >= 0.0):
+            twice = 1.0 if eigenvalues[number].imag == 0.0 else 2.0  # its conjugate adds the conjugate
+            factors.append((int(number), twice, pattern.complex_factor(eigenvalues[number] * mass + mean)))
+        is_same = not exact or (_constant(slopes) and _constant(masses))
+        return Apart(pattern, slopes, masses, rates, vectors, np.linalg.inv(vectors), tuple(factors), is_same)
+
+    def solve(self, right: Array) -> Array:
+        solution = self._once(right)
+        if self.is_same:
+            return solution
+        size, before = float(np.max(np.abs(solution), initial=0.0)), np.inf
+        for _ in range(TUNING.most_corrections):
+            step = self._once(right - self._product(solution))
+            now = float(np.max(np.abs(step), initial=0.0))
+            if not now < 0.7 * before:
+                break
+            solution, before = solution + step, now
+            if now <= TUNING.refined * size:
+                return solution
+        if before <= 1e3 * TUNING.refined * size:
+            return solution
+        return self.pattern.coupled_factor(self.slopes, self.masses, self.rates).solve(right)
+
+    def solve_transposed(self, right: Array) -> Array:
+        return self.pattern.coupled_factor(self.slopes, self.masses, self.rates).solve_transposed(right)
+
+    def _once(self, right: Array) -> Array:
+        stages = len(self.rates)
+        table = right.reshape(stages, self.pattern.n, -1)
+        apart = np.tensordot(self.inverse, table, 1)
+        result = np.zeros(table.shape)
+        for number, twice, factor in self.factors:
+            solved = factor.solve(np.ascontiguousarray(apart[number]))
+            result += twice * (self.vectors[:, number, None, None] * solved).real
+        return result.reshape(right.shape)
+
+    def _product(self, vectors: Array) -> Array:
+        stages = len(self.rates)
+        table = vectors.reshape(stages, self.pattern.n, -1)
+        moved = np.tensordot(self.rates, table, 1)
+        parts = [
+            self.pattern.product(self.slopes[i], table[i]) + self.pattern.product(self.masses[i], moved[i])
+            for i in range(stages)
+        ]
+        return np.stack(parts).reshape(vectors.shape)
+
+
+def _constant(rows: Array) -> bool:
+    return bool(np.all(rows == rows[:1]))
 
 
 class SparseFactor:

@@ -74,7 +74,7 @@ class WindowEquations:
 
     def linearise(self, values: Array) -> tuple[Array, Factor]:
         missed, slopes, masses = self.instant.residual_and_slopes(*self._states(values), self.t)
-        factor = self.instant.system.pattern.stage_factor(slopes, masses, self.rule.rates / self.length)
+        factor = self.instant.system.pattern.stage_factor(slopes, masses, self.rule.rates / self.length, exact=False)
         return np.ascontiguousarray(missed.T).ravel(), factor
 
     def size(self, step: Array, values: Array) -> float:

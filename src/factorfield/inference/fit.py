@@ -39,6 +39,7 @@ class Tuning:
 
 
 TUNING = Tuning()
+STEP = Tuning(settled=1e-4)  # in an update: to a hundredth of a std
 ROUGH = Tuning(settled=1e-3, noise_settled=1e-2)  # while the resolution, or the horizon, is still to change
 
 

@@ -12,7 +12,7 @@ from factorfield.forward.algebra import Singular
 from factorfield.forward.discrete import Layout, NotAMap, discretised
 from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
-from factorfield.inference.fit import ROUGH, Counter, Fit, Task, fit
+from factorfield.inference.fit import ROUGH, STEP, Counter, Fit, Task, fit
 from factorfield.inference.hyper import Marginal, coordinates_of, marginalised
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder, Rungs
 from factorfield.inference.latents import Latents, OverTime, latents_of
@@ -284,7 +284,7 @@ def advanced(inferred: Inferred, problem: Problem) -> Inferred:
         (begin, latents.means[START]), latents.directions(draws), Steps(stages),
     )  # fmt: skip
     task = Task(ForwardMap(discrete, edges, stages), latents, more, Counter())
-    fitted = fit(task, np.zeros(latents.size))
+    fitted = fit(task, np.zeros(latents.size), STEP)
     estimate = ladder.estimate(fitted, inferred.level)
     segments = (*inferred.segments[:-1], linked, Segment(fitted, estimate.columns))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
