@@ -288,7 +288,7 @@ class LatentPosterior(Posterior):
         return spread * functionals.slopes[0][:, None], errors * functionals.slopes[0][:, None]
 
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
-        (first, _), (second, _) = self._table(left), self._table(right)
+        first, second = _of_one_width(self._table(left)[0], self._table(right)[0])
         return np.asarray(first @ second.T)
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
@@ -297,7 +297,7 @@ class LatentPosterior(Posterior):
 
     def _joint_covariance(self, asked: Sequence[Any]) -> Array:
         tables = [self._table(self._line(*item)[0]) for item in asked]
-        spread = np.concatenate([table for table, _ in tables])
+        spread = np.concatenate(_of_one_width(*(table for table, _ in tables)))
         errors = np.concatenate([table for _, table in tables])
         return np.asarray(spread @ spread.T + errors @ errors.T)
 
@@ -340,6 +340,12 @@ def _alone(relation: Expression) -> Expression | None:
         return None
     (symbol,) = relation.inputs
     return replace(relation, expression=symbol)
+
+
+def _of_one_width(*tables: Array) -> list[Array]:
+    """Tables over the same standard normal numbers, of which earlier segments of time read more than later ones."""
+    width = max(table.shape[1] for table in tables)
+    return [np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables]
 
 
 def _shifts(segment: Segment) -> Array:
