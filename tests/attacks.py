@@ -97,9 +97,34 @@ def results() -> list[bytes]:
         warnings.simplefilter("ignore")
         for problem in problems:
             found.append(ff.solve(problem).save(Path(folder) / "run.nc").read_bytes())
+        for solution in by_the_map():
+            found.append(solution.save(Path(folder) / "run.nc").read_bytes())
         for problem, cells in on_cells:
             found.append(ff.solve(problem, method="tree", cells=cells).save(Path(folder) / "run.nc").read_bytes())
     return found
+
+
+def by_the_map() -> list[ff.Solution]:
+    """A function with an unknown size, two segments of time with a function of time, a region."""
+    x, rod = np.linspace(0.1, 0.9, 5), {"x": ff.Interval(0, 1)}
+    walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    seen = ff.Observations(x=x, u=x * (1 - x) / 2, sigma=1e-2)
+    source = ff.Problem("-u_xx = f", rod, {"f": ff.Unknown(1.0, over="x")}, [*walls, seen])
+    heat = ff.Problem(
+        "u_t = k*u_xx + q", {**rod, "t": ff.Interval(0, 0.2)},
+        {"k": ff.Unknown(0.1, 0.05, positive=True), "q": ff.Unknown(0.0, 1.0, over="t", length=0.2)},
+        [*walls, ff.Initial("u = x*(1 - x)", sigma=0.1), ff.Observations(x=x, t=0.1 + 0 * x, u=x * (1 - x), sigma=0.1)],
+    )  # fmt: skip
+    disk = ff.Problem(
+        "-u_xx - u_yy = f", {"x": ff.Interval(-1, 1), "y": ff.Interval(-1, 1)}, {"f": ff.Unknown(3.0, 1.0)},
+        [ff.Boundary("u = 0"), ff.Observations(x=[0.1], y=[0.2], u=[0.7], sigma=0.1)],
+        region=ff.Region("x**2 + y**2 < 1"),
+    )  # fmt: skip
+    coarse = {"method": "forward", "tolerance": 1e-2}
+    later = ff.Observations(x=[0.5], t=[0.25], u=[0.2], sigma=0.1)
+    return [
+        ff.solve(source, **coarse), ff.solve(heat, **coarse).update(later, until=0.3), ff.solve(disk, **coarse)
+    ]  # fmt: skip
 
 
 def resealed(content: bytes, change: Callable[[h5py.File], None]) -> bytes:
@@ -138,7 +163,8 @@ def result(rng: Random) -> Mutant:
 
 def _other_text(file: h5py.File, rng: Random) -> None:
     """One to three entries of the JSON descriptions exchanged or left out."""
-    keys = ["problem", "representation", "noise", "trace", "timings", "settings", "versions", "warnings", "advice"]
+    form = "discretisation" if "discretisation" in file.attrs else "representation"
+    keys = ["problem", form, "noise", "trace", "timings", "settings", "versions", "warnings", "advice"]
     for _ in range(rng.integers(1, 4)):
         key = str(rng.choice(keys))
         document = json.loads(file.attrs[key])
@@ -160,7 +186,8 @@ def _exchanged(document: Any, rng: Random) -> Any:
 
 
 def _other_attribute(file: h5py.File, rng: Random) -> None:
-    key = str(rng.choice(["format_version", "status", "status_help", "problem", "representation", "noise", "trace"]))
+    form = "discretisation" if "discretisation" in file.attrs else "representation"
+    key = str(rng.choice(["format_version", "status", "status_help", "problem", form, "noise", "trace"]))
     value = scrap(rng)
     if rng.random() < 0.2:
         del file.attrs[key]

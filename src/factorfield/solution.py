@@ -215,9 +215,9 @@ class Solution:
     def extend(self, t: float) -> Solution:
         """A new solution up to a later end of time, without starting over: a forecast beyond what was measured."""
         attempt, method = "ff.solve with the longer domain", self.settings.get("method")
+        longer = extended(self.problem, t)
         if method not in EXTENDABLE:
             raise expected(f"a solution by method={' or '.join(map(repr, EXTENDABLE))}", f"one by {method}", attempt)
-        longer = extended(self.problem, t)
         for name, coefficient in self.problem.functions.items() if method == "chain" else ():
             if TIME in coefficient.over:
                 raise expected("coefficients that do not depend on time", f"{name} over {TIME}", attempt)

@@ -15,6 +15,11 @@ import numpy as np
 
 from factorfield import methods, threads
 from factorfield.errors import FAILED, expected, nearest
+from factorfield.forward.discrete import Layout, NotAMap
+from factorfield.inference.ladder import Ladder
+from factorfield.inference.latents import Latents, latents_of
+from factorfield.inference.measurements import Measurements
+from factorfield.inference.solve import Search
 from factorfield.methods import taken
 from factorfield.methods.chain.modes import grown
 from factorfield.methods.chain.passes import filter_between
@@ -38,6 +43,7 @@ WITH_UNKNOWNS = 8.0  # the same, where coefficients are unknown
 SPARSE_WORK, DENSE_WORK, SPARSE_BYTES = 2e3, 150.0, 2e3
 PASSES = 200.0  # operations per entry of a window's matrix where waves do not mix: copies and sums, no products
 TRIED = 2.0  # windows tried, over those kept
+TYPICAL_LEVEL = 2  # of the resolution of a map
 TYPICAL_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
 LARGEST_TRIED, FEW_ITERATIONS = 2000, 20  # weights of a window that is tried, and its iterations
 LARGEST_MADE = 1 << 28  # bytes of matrices up to which a model is made to be looked at
@@ -67,6 +73,9 @@ def estimate(
     if isinstance(subject, BlockModel):
         methods.get(name, **options)
         return _of_block(subject, name)
+    if name == "forward":
+        methods.get(name, **options)
+        return _of_map(problem)
     first = default_model(problem, method=name, **options)
     if isinstance(first, TreeModel):
         return _of_boxes(first)
@@ -79,7 +88,7 @@ def _of_large_block(
     """Of a model of one block whose matrices are large, by its plan; None of any other."""
     chosen: dict[str, Any] = {key: value for key, value in model.items() if key != "name"}
     name = method or ("joint" if chosen else methods.default_method(problem))
-    if name in ("chain", "tree") or model.get("name") == "paper":
+    if name in ("chain", "forward", "tree") or model.get("name") == "paper":
         return None
     if not chosen:
         chosen = methods.configured(name, options)[1]
@@ -171,6 +180,24 @@ def _of_plane(model: WindowModel) -> Estimate:
         memory += 8.0 * windows * splines**2 * (2 * model.degree + 7)
     seconds = SMALLEST_SOLVE + work / (FACTORISATION_SPEED * speed())
     return Estimate("chain", model.size, points, windows, memory, seconds)
+
+
+def _of_map(problem: Problem) -> Estimate:
+    """By the map from latents to fields: windows that are factorised, and a column of its tangent for every latent."""
+    try:
+        ladder = Ladder(Layout.of(problem), Latents(latents_of(problem)), Search.tolerance)
+    except NotAMap as reason:
+        raise expected("a problem whose equations give its fields", str(reason), "another method") from None
+    system, count = ladder.discrete(TYPICAL_LEVEL).system, Measurements.of(problem).count
+    windows, stages = (TYPICAL_WINDOWS, ladder.rungs.stages) if ladder.layout.moves else (1, 1)
+    size, columns = stages * system.size, float(ladder.latents.size)
+    if windows == 1:
+        columns = min(columns, float(count))
+    row = stages * system.pattern.slots / system.size  # entries of a row of what is factorised
+    work = windows * size * (row**2 + 4.0 * row * (columns + 1.0)) * _repeats(problem, ladder.layout.is_affine)
+    memory = 8.0 * (COPIES * size * row + windows * size * (columns + 1.0))
+    seconds = SMALLEST_SOLVE + TRIED * work / (FACTORISATION_SPEED * speed())
+    return Estimate("forward", system.size, count, windows, memory, seconds)
 
 
 def _of_boxes(model: TreeModel) -> Estimate:

@@ -205,7 +205,7 @@ def _coefficient(value: "float | Table | Unknown") -> str:
 
     if isinstance(value, Unknown):
         kind = "positive unknown" if value.positive else "unknown"
-        return f"{kind}{' function of ' + ', '.join(value.over) if value.over else ''}, {value.mean:g} +- {value.std:g}"
+        return f"{kind}{' function of ' + ', '.join(value.over) if value.over else ''}, {value.text}"
     if isinstance(value, Table):
         return "table over " + " x ".join(f"{axis} ({len(x)})" for axis, x in value.axes.items())
     return f"{value:g}"

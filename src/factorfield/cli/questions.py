@@ -27,7 +27,9 @@ def rank(
         list[str] | None,
         typer.Option(metavar="NAME=NUMBER", help="Odds before the measurements; one for each, or left out: alike."),
     ] = None,
-    method: Annotated[str, typer.Option(help="chain, joint, laplace or tree; left out: the one that suits.")] = "",
+    method: Annotated[
+        str, typer.Option(help="chain, forward, joint, laplace or tree; left out: the one that suits.")
+    ] = "",
     plot: Annotated[Path | None, typer.Option(help="Write a picture (png, pdf or svg).")] = None,
     as_json: Json = False,
     allow_outside: AllowOutside = False,

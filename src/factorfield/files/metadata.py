@@ -125,8 +125,7 @@ def _condition_text(condition: Condition, problem: Problem) -> str:
 def _prior(name: str, unknown: Unknown) -> str:
     """What was believed of a coefficient before anything was measured; the result is in coefficient_mean."""
     over = f"({', '.join(unknown.over)})" if unknown.over else ""
-    std = "an unknown size" if unknown.std is None else f"{unknown.std:g}"
-    return f"{name}{over} = {unknown.mean:g} +- {std}{', positive' if unknown.positive else ''}"
+    return f"{name}{over} = {unknown.text}{', positive' if unknown.positive else ''}"
 
 
 def _value(value: float | Table) -> str:

@@ -290,7 +290,8 @@ class DenseComplexFactor:
 class Divisible(Protocol):
     """A pattern whose windows are taken apart into instants."""
 
-    n: int
+    @property
+    def n(self) -> int: ...
 
     def product(self, values: Array, vectors: Array) -> Array: ...
 

@@ -54,13 +54,21 @@ def compare(model: Model, methods: Sequence[Method], progress: Progress | None =
     """Fit and predict with each method in turn."""
     for method in methods:
         begin = time.perf_counter()
-        solution = method.run(model, progress)
+        solution = _solved(method, model, progress)
         fitted = time.perf_counter() - solution.timings.get("compare", 0.0)
         grid: Any = solution.default_grid()
         solution.predict(numerical=False, **grid)  # what a method compiles or caches is not its steady cost
         warm = time.perf_counter()
         field = solution.predict(numerical=False, **grid)
         yield Contender(method.name, solution, field, fitted - begin, time.perf_counter() - warm)
+
+
+def _solved(method: Any, model: Model, progress: Progress | None) -> Solution:
+    """By a method that solves models, or one that makes none and solves their problem."""
+    solution: Solution = (
+        method.run(model, progress) if hasattr(method, "run") else method.solve(model.problem, progress)
+    )
+    return solution
 
 
 def table(contenders: Sequence[Contender]) -> list[dict[str, str | float]]:

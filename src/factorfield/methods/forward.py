@@ -54,8 +54,8 @@ class Forward:
         settings = {
             "method": self.name, "tolerance": self.tolerance, "modes": dict(path.grid.resolution),
             "windows": [float(t) for t in path.edges], "ended by": inferred.ended_by,
-            "latents": fitted.task.latents.size, "level": inferred.level,
-            "windows_tolerance": inferred.windows_tolerance,
+            "latents": fitted.task.latents.size, "evidence": _evidence(inferred), "level": inferred.level,
+            "windows_tolerance": inferred.windows_tolerance, "sigma": _sigmas(inferred),
         }  # fmt: skip
         trace = {
             "numerical_error": estimate.size, "error in space": estimate.space, "error in time": estimate.time,
@@ -106,6 +106,13 @@ class Forward:
         return Status("converged")
 
 
+def _evidence(inferred: Inferred) -> str:
+    """How it was found."""
+    if inferred.marginal is not None:
+        return "quadrature"
+    return "exact" if all(segment.fit.task.is_affine for segment in inferred.segments) else "Laplace"
+
+
 def mixture_of(inferred: Inferred) -> tuple[tuple[float, Segment], ...]:
     """The nodes over sizes and lengths with their weights, the best first."""
     marginal = inferred.marginal
@@ -127,6 +134,16 @@ def hyperparameters_of(inferred: Inferred) -> dict[str, dict[str, tuple[float, f
         unit = inferred.problem.domain[axis].length if coordinate.kind == "length" else 1.0
         result.setdefault(coordinate.function, {})[coordinate.kind] = (float(mean + np.log(unit)), float(std))
     return result
+
+
+def _sigmas(inferred: Inferred) -> list[tuple[str, float]]:
+    """Of all measurements by name of their statement, the root mean square."""
+    every = [segment.fit.task.measurements for segment in inferred.segments]
+    found = {
+        group.statement.name: measurements.estimated[group.statement.name] if group.sigma is None else group.sigma
+        for measurements in every for group in measurements.groups
+    }  # fmt: skip
+    return [(name, float(np.sqrt(np.mean(np.square(sigma))))) for name, sigma in found.items()]
 
 
 def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:

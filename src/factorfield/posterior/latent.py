@@ -285,15 +285,12 @@ class LatentPosterior(Posterior):
         """Rows over standard normal numbers and over columns of the numerical error."""
         ((relation, _),) = functionals.atoms
         if "rows" not in functionals.held:
-            _, spread, errors, which = self._rows(relation, functionals.flat)  # type: ignore[arg-type]
-            if len(np.unique(which)) > 1:
-                spread = self._joined(relation, functionals.flat)  # type: ignore[arg-type]
-            functionals.held["rows"] = spread, errors
+            functionals.held["rows"] = self._rows(relation, functionals.flat)[1:3]  # type: ignore[arg-type]
         spread, errors = functionals.held["rows"]
         return spread * functionals.slopes[0][:, None], errors * functionals.slopes[0][:, None]
 
     def _cross_covariance(self, left: Functionals, right: Functionals) -> Array:
-        (first, _), (second, _) = self._table(left), self._table(right)
+        first, second = _of_one_width(self._table(left)[0], self._table(right)[0])
         return np.asarray(first @ second.T)
 
     def _numerical_cross(self, left: Functionals, right: Functionals) -> Array:
@@ -302,7 +299,7 @@ class LatentPosterior(Posterior):
 
     def _joint_covariance(self, asked: Sequence[Any]) -> Array:
         tables = [self._table(self._line(*item)[0]) for item in asked]
-        spread = np.concatenate([table for table, _ in tables])
+        spread = np.concatenate(_of_one_width(*(table for table, _ in tables)))
         errors = np.concatenate([table for _, table in tables])
         return np.asarray(spread @ spread.T + errors @ errors.T)
 
@@ -338,13 +335,6 @@ class LatentPosterior(Posterior):
         for _ in range(count):
             yield belief.mean + belief.root @ rng.standard_normal(belief.root.shape[1])
 
-    def _joined(self, relation: Expression, flat: Mapping[str, Array]) -> Array:
-        """Rows of places in several segments over standard normal numbers that they share."""
-        raise expected(
-            "places in one segment between updates for their covariance", "places in several",
-            "ff.solve with all measurements at once",
-        )  # fmt: skip
-
 
 def _alone(relation: Expression) -> Expression | None:
     """The input itself, where a relation is a nonlinear function of one input and of nothing else."""
@@ -352,6 +342,12 @@ def _alone(relation: Expression) -> Expression | None:
         return None
     (symbol,) = relation.inputs
     return replace(relation, expression=symbol)
+
+
+def _of_one_width(*tables: Array) -> list[Array]:
+    """Tables over the same standard normal numbers, of which earlier segments of time read more than later ones."""
+    width = max(table.shape[1] for table in tables)
+    return [np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables]
 
 
 def _shifts(segment: Segment) -> Array:

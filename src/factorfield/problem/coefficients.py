@@ -58,6 +58,11 @@ class Unknown:
                 raise expected(f"{name} over some of the axes {', '.join(domain.names)}", axis, "over='x'")
 
     @property
+    def text(self) -> str:
+        """Mean and std as people write them."""
+        return f"{self.mean:g} +- {'an unknown size' if self.std is None else format(self.std, 'g')}"
+
+    @property
     def spread(self) -> float:
         """The std; where none is stated, the size of the mean, with which the search begins."""
         return abs(self.mean) if self.std is None else self.std

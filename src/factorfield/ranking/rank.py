@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
-EVIDENT = ("chain", "joint", "laplace", "tree")  # methods with an evidence
+EVIDENT = ("chain", "forward", "joint", "laplace", "tree")  # methods with an evidence
 FACTORS = {0.5: "half", 2.0: "twice"}  # of a prior's std: what the order must survive
 TOWARDS_ZERO = 1.0  # prior sds that a positive coefficient has gone down, ...
 OPEN = 0.3  # ... and the share of the prior's sd that is left: its posterior reaches to zero
@@ -129,6 +129,8 @@ def _candidate(name: str, solution: Solution) -> Candidate:
 def _kind(solution: Solution) -> str:
     """How an evidence was found: exact, by quadrature over unknown numbers, or by Laplace's approximation."""
     model, numbers = solution.model, len(solution.problem.unknowns)
+    if "evidence" in solution.settings:
+        return str(solution.settings["evidence"])
     if isinstance(model, WindowModel):
         if not model.traits.linear:
             return "Laplace"
@@ -288,8 +290,15 @@ def _table(candidates: Sequence[Candidate], odds: Array, advice: Sequence[Advice
 
 def _measured(solution: Solution) -> list[tuple[Statement, Sigma]]:
     """Data sets with the sigmas that were used."""
-    sigmas: Sequence[Sigma] = () if solution.model is None else solution.model.sigmas
-    pairs = zip(solution.problem.statements, sigmas, strict=True)
+    statements, model = solution.problem.statements, solution.model
+    if model is None:  # by the map: in its settings
+        found = dict(solution.settings.get("sigma", ()))
+        sigmas = [
+            Sigma(found[s.name], "estimated") if s.sigma is None else Sigma(s.sigma, "given")
+            for s in statements if s.kind == "observation"
+        ]  # fmt: skip
+        return list(zip((s for s in statements if s.kind == "observation"), sigmas, strict=True))
+    pairs = zip(statements, model.sigmas, strict=True)
     return [(statement, sigma) for statement, sigma in pairs if statement.kind == "observation"]
 
 

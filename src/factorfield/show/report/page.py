@@ -139,7 +139,7 @@ def _meanings(problem: Problem) -> list[tuple[str, str]]:
     for name, prior in {**problem.unknowns, **problem.functions}.items():
         kind = ", positive" if prior.positive else ""
         over = f", a function of {', '.join(prior.over)}" if prior.over else ""
-        found.append((name, f"unknown{over}; prior {prior.mean:g} ± {prior.std:g}{unit[name]}{kind}"))
+        found.append((name, f"unknown{over}; prior {prior.text.replace('+-', '±')}{unit[name]}{kind}"))
     return found
 
 
@@ -179,7 +179,7 @@ class Coefficient:
 
 def _coefficients(solution: Solution, level: float) -> list[Coefficient]:
     unknowns, units = solution.problem.unknowns, solution.problem.units
-    priors = {name: f"{prior.mean:g} ± {prior.std:g}" for name, prior in unknowns.items()}
+    priors = {name: f"{prior.text.replace('+-', '±')}" for name, prior in unknowns.items()}
     return [
         Coefficient(name, after["mean"], after["std"], after["interval"], priors[name], units.get(name, ""))
         for name, after in solution.posterior.parameters(level).items()
