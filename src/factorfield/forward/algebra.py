@@ -66,6 +66,7 @@ class Tuning:
     dense_share: float = 0.4  # of its entries: with more of them it is dense
     widest_band: int = 60  # beyond this half width general sparse elimination is faster
     coupled_size: int = 40  # up to this size the instants of a window are eliminated together, where matrices are dense
+    exact_size: int = 400  # the same where solutions have to be exact: many columns are cheaper without corrections
     refined: float = 1e-13  # relative size of the last correction of a refined solution
     most_corrections: int = 25
 
@@ -107,7 +108,8 @@ class Dense:
         return DenseFactor(values.reshape(self.n, self.n))
 
     def stage_factor(self, slopes: Array, masses: Array, rates: Array, exact: bool = True) -> Factor:
-        if self.n > TUNING.coupled_size and len(slopes) > 1:
+        largest = TUNING.coupled_size if not exact else TUNING.exact_size
+        if self.n > largest and len(slopes) > 1:
             return Apart.of(self, slopes, masses, rates, exact)
         return self.coupled_factor(slopes, masses, rates)
 

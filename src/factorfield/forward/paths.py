@@ -97,6 +97,7 @@ class Reading:
     values: Array
     rows: Matrix  # (points, all coefficients of the path)
     input_rows: Mapping[str, Array]  # (points, coefficients), for inputs that it reads itself
+    slopes: Mapping[int, Array]  # by the fields themselves, (points,)
 
     def moved(self, tangent: Array, directions: Mapping[str, Array]) -> Array:
         """How the values move, (points, columns), where the path moves by a tangent (windows, instants, n, columns)."""
@@ -143,7 +144,12 @@ def read(expression: Expression, path: Path, points: Points, inputs: Mapping[str
         for ((_, part), table), slope in zip(parts, by_input, strict=True):
             moved = slope[:, None] * table
             input_rows[part.name] = input_rows[part.name] + moved if part.name in input_rows else moved
-    return Reading(value, total, input_rows)
+    plain = {
+        jet.field: slope
+        for (_, jet), slope in zip(expression.named_fields, slopes, strict=True)
+        if not jet.orders and not jet.is_rate
+    }
+    return Reading(value, total, input_rows, plain)
 
 
 def _scaled(rows: Matrix, slope: Array) -> Matrix:

@@ -46,10 +46,13 @@ class Rungs:
     beside_std: float = 0.1  # of the posterior std: a smaller error need not be reduced
     places: tuple[int, ...] = (1, 41, 13, 7)  # along each axis of space, by their number
     instants: int = 23
-    least_rate: float = 1e-3  # of the decrease of errors that is relied on
+    coarsest: int = -2  # level, for comparisons
+    least_rate: float = 1e-3  # of the decrease of errors from grid to grid that is relied on
+    least_rate_in_time: float = 0.02  # the same for windows of half the length
     most_rate: float = 0.8
-    safety: float = 2.0
-    floor: float = 1e-14
+    safety: float = 3.0
+    floor: float = 0.25  # of the error's root mean square: where two resolutions agree by chance, it is not less
+    most_waves: int = 640  # coefficients of all fields together, where an axis is a ring: their matrices are dense
     few_windows: int = 8  # so few are compared with finer ones, not with coarser ones
     time_share: float = 0.3  # of the tolerance, for windows of time
 
@@ -93,6 +96,7 @@ class Estimate:
     """The numerical error of a fit: columns, its size over the field's, and whether the std has settled."""
 
     columns: tuple[ErrorColumn, ...]
+    floors: tuple[float, ...]  # by field: the least std of its error
     space: float
     time: float
     std_change: float
@@ -126,9 +130,12 @@ class Ladder:
     def has_level(self, level: int) -> bool:
         """Is there such a resolution, and is it affordable?"""
         axes = len(self.problem.domain.space)
-        if level < 0 or (axes == 0 and level > 0):
+        if level < self.rungs.coarsest or (axes == 0 and level > 0):
             return False
         wanted = float(np.prod([basis.size for basis in _axes_of(self.problem, level, self.rungs).values()]))
+        if any(isinstance(self.problem.domain[axis], Periodic) for axis in self.problem.domain.space):
+            wanted *= len(self.problem.fields)
+            return level <= 1 or wanted <= self.rungs.most_waves
         return level <= 1 or wanted <= self.rungs.most_functions[axes]
 
     # -- maps
@@ -226,13 +233,14 @@ class Ladder:
         columns: list[ErrorColumn] = []
         forward, inputs = fitted.task.map, fitted.point.path.inputs
         paths = [fitted.point.path, *self._coarser_paths(fitted, level, inputs)]
-        columns += self._columns(fitted, paths)
+        columns += self._columns(fitted, paths, self.rungs.least_rate)
         space, beside = self._relative(fitted, columns), self._beside_std(fitted, columns)
         if space > self.tolerance and beside > self.rungs.beside_std:  # a finer grid is needed in any case
-            return Estimate(tuple(columns), space, 0.0, 0.0, beside)
+            return Estimate(tuple(columns), self._floors(fitted, columns), space, 0.0, 0.0, beside)
         timed = self._by_windows(fitted, forward, inputs) if self.layout.moves else []
+        floors = self._floors(fitted, columns + timed)
         return Estimate(
-            tuple(columns + timed), space, self._relative(fitted, timed), self._std_change(fitted, level),
+            tuple(columns + timed), floors, space, self._relative(fitted, timed), self._std_change(fitted, level),
             self._beside_std(fitted, columns + timed),
         )  # fmt: skip
 
@@ -275,13 +283,13 @@ class Ladder:
             except (NotConverged, Singular):
                 pass
             if len(paths) == 3:
-                return self._columns(fitted, paths)
+                return self._columns(fitted, paths, self.rungs.least_rate_in_time)
         middle = 0.5 * (forward.edges[1:] + forward.edges[:-1])
         fitted.task.counter.runs += 1
         finer = replace(forward, edges=np.sort(np.concatenate([forward.edges, middle]))).run(inputs)
         return [self._column(fitted, (finer, fitted.point.path), 1.0)]
 
-    def _columns(self, fitted: Fit, paths: Sequence[Path]) -> list[ErrorColumn]:
+    def _columns(self, fitted: Fit, paths: Sequence[Path], least: float) -> list[ErrorColumn]:
         """From paths of ever coarser resolutions, the finest first."""
         if len(paths) < 2:
             return []
@@ -291,7 +299,7 @@ class Ladder:
         if len(paths) == 2:
             return [self._column(fitted, (paths[0], paths[1]), self.rungs.most_rate)]
         second = _rms((seen[1] - seen[2]) / sizes)
-        rate = float(np.clip(first / max(second, 1e-300), self.rungs.least_rate, self.rungs.most_rate))
+        rate = float(np.clip(first / max(second, 1e-300), least, self.rungs.most_rate))
         share = self.rungs.safety * rate / (1.0 - rate)
         return [
             self._column(fitted, (paths[0], paths[1]), share),
@@ -321,6 +329,13 @@ class Ladder:
         places = self.places(fitted.point.path.edges)
         parts = [[column.at(e, places, inputs) for e in self.values] for column in columns]
         return np.array(parts).reshape(len(columns), len(self.values), -1)
+
+    def _floors(self, fitted: Fit, columns: Sequence[ErrorColumn]) -> tuple[float, ...]:
+        """By field, a share of the root mean square of its error."""
+        if not columns:
+            return (0.0,) * len(self.values)
+        squares = np.sum(self._error_at_places(fitted, columns) ** 2, axis=0)
+        return tuple(float(self.rungs.floor * np.sqrt(np.mean(row))) for row in squares)
 
     def _relative(self, fitted: Fit, columns: Sequence[ErrorColumn]) -> float:
         if not columns:

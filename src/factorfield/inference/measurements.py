@@ -41,7 +41,7 @@ class Group:
         input_rows = {
             name: np.sum([weight * part.input_rows[name] for weight, part in parts], axis=0) for name in names
         }
-        return Reading(values, rows, input_rows)
+        return Reading(values, rows, input_rows, {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Measurements:
         """Of all groups, one after the other, in units of the fields."""
         parts = [group.reading(path, inputs) for group in self.groups]
         if not parts:
-            return Reading(np.empty(0), sparse.csr_matrix((0, path.values.size)), {})
+            return Reading(np.empty(0), sparse.csr_matrix((0, path.values.size)), {}, {})
         rows = parts[0].rows if len(parts) == 1 else sparse.vstack([part.rows for part in parts], format="csr")
         names = {name for part in parts for name in part.input_rows}
         input_rows = {}
@@ -98,4 +98,4 @@ class Measurements:
             input_rows[name] = np.concatenate(
                 [np.asarray(part.input_rows.get(name, np.zeros((len(part.values), width)))) for part in parts]
             )
-        return Reading(np.concatenate([part.values for part in parts]), rows, input_rows)
+        return Reading(np.concatenate([part.values for part in parts]), rows, input_rows, {})

@@ -43,6 +43,7 @@ class Segment:
 
     fit: Fit
     columns: tuple[ErrorColumn, ...] = ()  # of its numerical error
+    floors: tuple[float, ...] = ()  # by field, the least std of that error; none where there are no columns
     link: Array | None = None
 
     @property

@@ -94,7 +94,7 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
         fitted = fit(replace(fitted.task, map=forward), fitted.point.e, ROUGH)
     tell("averaging over sizes and lengths", 0.92)
     final, marginal = averaged(problem, polished(fitted))
-    segments = (Segment(final, estimate.columns),)
+    segments = (Segment(final, estimate.columns, estimate.floors),)
     return Inferred(problem, segments, estimate, ladder, level, tolerance, ended, search, marginal)
 
 
@@ -222,7 +222,7 @@ def conditioned(inferred: Inferred, problem: Problem) -> Inferred:
     if len(inferred.segments) == 1:
         fitted, marginal = averaged(problem, fitted)
     estimate = ladder.estimate(fitted, inferred.level)
-    segments = (*inferred.segments[:-1], Segment(fitted, estimate.columns))
+    segments = (*inferred.segments[:-1], Segment(fitted, estimate.columns, estimate.floors))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
     return replace(
         inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended,
@@ -286,7 +286,7 @@ def advanced(inferred: Inferred, problem: Problem) -> Inferred:
     task = Task(ForwardMap(discrete, edges, stages), latents, more, Counter())
     fitted = fit(task, np.zeros(latents.size), STEP)
     estimate = ladder.estimate(fitted, inferred.level)
-    segments = (*inferred.segments[:-1], linked, Segment(fitted, estimate.columns))
+    segments = (*inferred.segments[:-1], linked, Segment(fitted, estimate.columns, estimate.floors))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
     return replace(
         inferred, problem=problem, segments=segments, estimate=estimate, ladder=ladder, ended_by=ended, marginal=None

@@ -118,9 +118,9 @@ def mixture_of(inferred: Inferred) -> tuple[tuple[float, Segment], ...]:
     marginal = inferred.marginal
     if marginal is None:
         return ()
-    columns = inferred.segments[-1].columns
+    last = inferred.segments[-1]
     pairs = zip(marginal.weights, marginal.nodes, strict=True)
-    return tuple((float(weight), Segment(node.fit, columns)) for weight, node in pairs)
+    return tuple((float(weight), Segment(node.fit, last.columns, last.floors)) for weight, node in pairs)
 
 
 def hyperparameters_of(inferred: Inferred) -> dict[str, dict[str, tuple[float, float]]]:

@@ -88,8 +88,8 @@ class LatentPosterior(Posterior):
     def exact(self) -> Self:
         if not any(segment.columns for segment in self.segments):
             return self
-        segments = tuple(replace(segment, columns=()) for segment in self.segments)
-        mixture = tuple((weight, replace(segment, columns=())) for weight, segment in self.mixture)
+        segments = tuple(replace(segment, columns=(), floors=()) for segment in self.segments)
+        mixture = tuple((weight, replace(segment, columns=(), floors=())) for weight, segment in self.mixture)
         return replace(self, segments=segments, mixture=mixture, _kept={})
 
     def hyperparameters(self, level: float = 0.9) -> dict[str, dict[str, Estimate]]:
@@ -205,7 +205,7 @@ class LatentPosterior(Posterior):
         count = len(next(iter(flat.values())))
         which = self._segment_of(flat[TIME]) if TIME in flat and len(self.segments) > 1 else np.zeros(count, np.int64)
         values, parts, width = np.empty(count), [], 0
-        errors = np.zeros((count, max(len(segment.columns) for segment in self.segments)))
+        errors = np.zeros((count, 1 + max(len(segment.columns) for segment in self.segments)))
         for number in np.unique(which):
             chosen = np.flatnonzero(which == number)
             points = {axis: np.asarray(x)[chosen] for axis, x in flat.items()}
@@ -220,6 +220,8 @@ class LatentPosterior(Posterior):
             if segment.columns:
                 fields = np.stack([column.at(relation, points, latents.inputs) for column in segment.columns], axis=1)
                 errors[chosen, : len(segment.columns)] = fields + rows @ _shifts(segment)
+            for number_of_field, slope in reading.slopes.items() if segment.floors else ():
+                errors[chosen, -1] = np.hypot(errors[chosen, -1], slope * segment.floors[number_of_field])
         table = np.zeros((count, width))
         for chosen, spread in parts:
             table[chosen, : spread.shape[1]] = spread
