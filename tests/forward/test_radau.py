@@ -17,7 +17,8 @@ def test_rates_and_readings_are_exact_for_polynomials(stages: int) -> None:
     rule = rule_of(stages)
     at = np.linspace(0.0, 1.0, 7)
     for degree in range(1, stages + 1):
-        np.testing.assert_allclose(rule.rates @ rule.instants**degree, degree * rule.instants ** (degree - 1), atol=1e-10)
+        slopes = degree * rule.instants ** (degree - 1)
+        np.testing.assert_allclose(rule.rates @ rule.instants**degree, slopes, atol=1e-10)
         for order, values in ((0, at**degree), (1, degree * at ** (degree - 1.0))):
             np.testing.assert_allclose(rule.weights(at, order) @ rule.nodes**degree, values, atol=1e-9)
         coefficients = rule.legendre @ rule.nodes**degree
@@ -41,7 +42,7 @@ def pade(above: int, below: int, z: complex) -> complex:
 
 
 @stages
-@pytest.mark.parametrize("z", [-0.3, -5.0, 1.0, 2.0j, -3.0 + 4.0j])
+@pytest.mark.parametrize("z", [-0.3, -5.0, 0.5, 2.0j, -3.0 + 4.0j])
 def test_the_order_at_the_end_is_twice_the_stages_less_one(stages: int, z: complex) -> None:
     assert growth(stages, z) == pytest.approx(pade(stages - 1, stages, z), rel=1e-11)
 

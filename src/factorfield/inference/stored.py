@@ -87,6 +87,7 @@ class Writer:
             "path": self._number(fit.point.path), "stages": fit.task.map.stages, "latents": _latents_spec(latents),
             "measurements": [group.statement.name for group in measurements.groups],
             "estimated": dict(measurements.estimated), "steps": fit.steps, "settled": fit.has_settled,
+            "floors": list(segment.floors),
             "columns": [
                 {"paths": [self._number(path) for path in column.paths], "shares": list(map(float, column.shares))}
                 for column in segment.columns
@@ -211,7 +212,10 @@ class Reader:
         belief = Gaussian(mean, self.numbers(f"{prefix}_vectors", size, len(shares)), shares)
         fit = Fit(task, task.read(e, path), None, belief, spec["steps"], spec["settled"])
         link = self.numbers(f"{prefix}_link", size, None) if f"{prefix}_link" in self.arrays else None
-        return Segment(fit, tuple(columns), link)
+        floors = tuple(spec["floors"])
+        if len(floors) not in (0, len(self.layout.fields)):
+            raise _misfit(f"an error of each of {len(self.layout.fields)} fields", str(len(floors)))
+        return Segment(fit, tuple(columns), floors, link)
 
     def _path_at(self, number: int) -> Path:
         if number >= len(self.paths):

@@ -88,7 +88,7 @@ class Forward:
         latents = posterior.segments[0].fit.task.latents
         assert isinstance(latents, Latents)
         ladder = Ladder(Layout.of(posterior.problem), latents, self.tolerance)
-        estimate = Estimate(posterior.segments[-1].columns, 0.0, 0.0, 0.0, 0.0)
+        estimate = Estimate(posterior.segments[-1].columns, posterior.segments[-1].floors, 0.0, 0.0, 0.0, 0.0)
         return Inferred(
             posterior.problem, posterior.segments, estimate, ladder, level, windows_tolerance, "read from a file",
             Search(tolerance=self.tolerance),

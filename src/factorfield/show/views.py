@@ -172,7 +172,8 @@ class Check:
 
 def chosen_sigmas(solution: Solution) -> dict[str, float]:
     """The sigma that was used for every statement, by the statement's name; empty where a method does not say."""
-    return dict(solution.settings.get("sigma") or [])
+    pairs = solution.settings.get("sigma") or []
+    return {name: sigma for name, sigma in pairs if isinstance(sigma, int | float)}  # a file may say anything
 
 
 def check_of(solution: Solution, field: str) -> Check | None:
