@@ -110,6 +110,9 @@ def _updated(measurements: Measurements, mean: Array, variance: Array, rounds: R
             target, precision = matched(
                 group.statement.noise, group.statement.target, group.stated, centre[rows], spread[rows]
             )  # fmt: skip
+            noise = group.statement.noise
+            assert isinstance(noise, StudentT)
+            precision = np.minimum(precision, (1.0 + 1.0 / noise.dof) / group.stated**2)  # no likelihood bends more
             kept = rounds.damping
             sigma = np.exp(-0.5 * ((1.0 - kept) * np.log(precision) - 2.0 * kept * np.log(group.site[1])))
             group = replace(group, site=((1.0 - kept) * target + kept * group.site[0], sigma))
