@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from factorfield.inference.fit import ROUGH, Fit, Gaussian, Tuning, fit
-from factorfield.inference.measurements import Group, Measurements
-from factorfield.problem.noise import StudentT, matched, trapezoid
+from factorfield.inference.measurements import Measurements
+from factorfield.problem.noise import StudentT, matched, tilted
 
 Array = NDArray[np.float64]
 
@@ -31,11 +30,10 @@ class Rounds:
     damping: float = 0.3  # share of the last site that is kept
     inner: float = 1e-4  # largest move of a mean between rounds, in its std
     outer: float = 1e-3  # the same between fits
-    nodes: int = 241
-    reach: float = 12.0  # stds of the cavity, and of the noise, over which likelihoods are integrated
 
 
 ROUNDS = Rounds()
+LEAST = 0.05  # precision of a direction that outliers widen, in units of the prior's
 NEGLIGIBLE = 1e-10  # of the noise's variance: what is known exactly has no less
 
 
@@ -54,7 +52,7 @@ def with_sites(start: Fit, tuning: Tuning, rounds: Rounds = ROUNDS) -> Fit:
         current = fit(task, current.point.e, tuning if change < 10.0 * rounds.outer else ROUGH)
         if change < rounds.outer:
             break
-    return replace(current, log_sites=_log_scales(current, rounds))
+    return _finished(current)
 
 
 def _rows_of_sites(measurements: Measurements) -> Array:
@@ -112,7 +110,7 @@ def _updated(measurements: Measurements, mean: Array, variance: Array, rounds: R
             )  # fmt: skip
             noise = group.statement.noise
             assert isinstance(noise, StudentT)
-            precision = np.minimum(precision, (1.0 + 1.0 / noise.dof) / group.stated**2)  # no likelihood bends more
+            precision = np.minimum(precision, _steepest(noise, group.stated))
             kept = rounds.damping
             sigma = np.exp(-0.5 * ((1.0 - kept) * np.log(precision) - 2.0 * kept * np.log(group.site[1])))
             group = replace(group, site=((1.0 - kept) * target + kept * group.site[0], sigma))
@@ -120,32 +118,32 @@ def _updated(measurements: Measurements, mean: Array, variance: Array, rounds: R
     return replace(measurements, groups=tuple(groups))
 
 
-def _log_scales(current: Fit, rounds: Rounds) -> float:
-    """The logarithm of what the sites stand for, over the Gaussian densities that are counted as evidence."""
+def _finished(current: Fit) -> Fit:
+    """With the evidence that sites stand for, and the posterior with the moments of the likelihoods themselves: those
+    of outliers widen it, which no site of positive precision can."""
     measurements = current.task.measurements
     mean, variance = _marginals(current, measurements.sigmas)
     centre, spread = _cavities(measurements, mean, variance)
-    total, begin = 0.0, 0
+    total, begin, precision = 0.0, 0, 1.0 / measurements.sigmas**2
     for group in measurements.groups:
-        rows = slice(begin, begin + len(group.statement.target))
-        begin = rows.stop
-        if group.site is not None:
-            exact = _log_integral(group, centre[rows], spread[rows], rounds)
-            width = spread[rows] + group.site[1]**2
-            apart = centre[rows] - group.site[0]
-            total += float(np.sum(exact + 0.5 * np.log(2.0 * np.pi * width) + 0.5 * apart**2 / width))
-    return total
+        rows = slice(begin, begin + len(group.target))
+        begin, noise = rows.stop, group.statement.noise
+        if group.site is None or group.stated is None:
+            continue
+        assert isinstance(noise, StudentT)
+        _, tilted_variance, log_mass = tilted(noise, group.target, group.stated, centre[rows], spread[rows])
+        precision[rows] = np.minimum(1.0 / tilted_variance - 1.0 / spread[rows], _steepest(noise, group.stated))
+        width, apart = spread[rows] + group.site[1] ** 2, centre[rows] - group.site[0]
+        exact = log_mass + noise.log_normaliser(group.stated)
+        total += float(np.sum(exact + 0.5 * np.log(2.0 * np.pi * width) + 0.5 * apart**2 / width))
+    slopes = current.slopes * measurements.sigmas[:, None]
+    values, vectors = np.linalg.eigh(slopes.T @ (precision[:, None] * slopes))
+    shares = 1.0 - 1.0 / np.sqrt(np.maximum(1.0 + values, LEAST))
+    belief = Gaussian(current.belief.mean, vectors, shares)
+    total += 0.5 * (belief.log_determinant - current.belief.log_determinant)  # the evidence is that of the sites
+    return replace(current, belief=belief, log_sites=total)
 
 
-def _log_integral(group: Group, centre: Array, spread: Array, rounds: Rounds) -> Array:
-    """Of the likelihood times the cavity."""
-    noise, sigma, target = group.statement.noise, group.stated, group.statement.target
-    assert isinstance(noise, StudentT) and sigma is not None
-    steps, std = np.linspace(-rounds.reach, rounds.reach, rounds.nodes), np.sqrt(spread)
-    nodes = np.sort(np.concatenate([centre[:, None] + std[:, None] * steps, target[:, None] + sigma[:, None] * steps], 1))
-    level = noise.log_likelihood(nodes, target[:, None], sigma[:, None])
-    level = level - 0.5 * ((nodes - centre[:, None]) / std[:, None]) ** 2 - 0.5 * np.log(2.0 * np.pi * spread)[:, None]
-    largest = level.max(axis=1)
-    scale = special.gammaln(0.5 * (noise.dof + 1.0)) - special.gammaln(0.5 * noise.dof)
-    scale = scale - 0.5 * np.log(noise.dof * np.pi) - np.log(sigma)
-    return np.asarray(largest + np.log(trapezoid(np.exp(level - largest[:, None]), nodes)) + scale)
+def _steepest(noise: StudentT, sigma: Array) -> Array:
+    """No likelihood bends more."""
+    return np.asarray((1.0 + 1.0 / noise.dof) / sigma**2)
