@@ -16,7 +16,7 @@ TEXTS = {
     "transport": "u_t + u*u_x = k*u_xx + q*u**2",
     "uneven": "u_t = c*u_xx + c_x*u_x",
     "table": "u_t = D*u_xx + exp(-u)*x*t",
-    "jumps": "u_t = where(x < 0.5, 1, k)*u_xx + max(x, t)",
+    "jumps": "u_t = k*where(x < 0.5, 1, 2)*u_xx + max(x, t)",
 }
 
 
