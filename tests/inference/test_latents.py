@@ -96,7 +96,7 @@ def test_a_problem_has_a_latent_for_everything_uncertain() -> None:
         [ff.Boundary("u = c", at={"x": 0}, sigma=0.1), ff.Boundary("u = 0", at={"x": 1}),
          ff.Initial("u = 1", sigma=0.3, length=0.2)],
     )  # fmt: skip
-    latents = Latents(latents_of(problem))
+    latents = Latents(latents_of(Layout.of(problem)))
     assert [type(part).__name__ for part in latents.parts] == ["Number", "OverTime", "OverTime", "OverSpace"]
     e = np.random.default_rng(0).standard_normal((latents.size, 20_000))
     numbers = np.array([latents.coefficients(one)["k"][0] for one in e.T[:2000]])

@@ -15,7 +15,7 @@ import numpy as np
 
 from factorfield import methods, threads
 from factorfield.errors import FAILED, expected, nearest
-from factorfield.forward.discrete import Layout, NotAMap
+from factorfield.forward.layout import Layout, NotAMap
 from factorfield.inference.ladder import Ladder
 from factorfield.inference.latents import Latents, latents_of
 from factorfield.inference.measurements import Measurements
@@ -185,7 +185,8 @@ def _of_plane(model: WindowModel) -> Estimate:
 def _of_map(problem: Problem) -> Estimate:
     """By the map from latents to fields: windows that are factorised, and a column of its tangent for every latent."""
     try:
-        ladder = Ladder(Layout.of(problem), Latents(latents_of(problem)), Search.tolerance)
+        layout = Layout.of(problem)
+        ladder = Ladder(layout, Latents(latents_of(layout)), Search.tolerance)
     except NotAMap as reason:
         raise expected("a problem whose equations give its fields", str(reason), "another method") from None
     system, count = ladder.discrete(TYPICAL_LEVEL).system, Measurements.of(problem).count

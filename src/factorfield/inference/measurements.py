@@ -33,7 +33,7 @@ class Group:
 
     @staticmethod
     def of(problem: Problem, statement: Statement) -> Group:
-        expression = expression_of(problem, statement.relation, problem.fields)
+        expression = expression_of(problem, statement.relation)
         target, sigma = statement.target, statement.sigma
         stated = None if sigma is None else np.broadcast_to(np.asarray(sigma, float), target.shape)
         if isinstance(statement.noise, LogNormal):  # Gaussian in the logarithm
