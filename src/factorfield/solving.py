@@ -114,7 +114,7 @@ def _solve_one(
         model = _as_model(problem, method, of_model)
         return _refined(replace(model, start=start) if start else model, method, progress)
 
-    if _is_gaussian(_problem_of(item)):
+    if _is_gaussian(_problem_of(item)) or hasattr(method, "solve"):
         return run(item, {})
     if isinstance(item, Model):
         raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")

@@ -62,6 +62,12 @@ class Expression:
             inputs={s: jet for s, jet in self.inputs.items() if s in symbols},
         )  # fmt: skip
 
+    @property
+    def logarithm(self) -> Expression:
+        import sympy
+
+        return replace(self, expression=sympy.log(self.expression))
+
     @cached_property
     def named_fields(self) -> list[tuple[str, FieldJet]]:
         return [(str(symbol), jet) for symbol, jet in self.fields.items()]

@@ -12,12 +12,13 @@ from factorfield.forward.algebra import Singular
 from factorfield.forward.discrete import Layout, NotAMap, discretised
 from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
-from factorfield.inference.fit import ROUGH, STEP, Counter, Fit, Task, fit
+from factorfield.inference.fit import ROUGH, STEP, TUNING, Counter, Fit, Task, fit
 from factorfield.inference.hyper import Marginal, coordinates_of, marginalised
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder, Rungs
 from factorfield.inference.latents import Latents, OverTime, latents_of
 from factorfield.inference.measurements import Measurements
 from factorfield.inference.segments import Segment, carried
+from factorfield.inference.sites import has_sites, with_sites
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
@@ -108,7 +109,9 @@ def averaged(problem: Problem, fitted: Fit) -> tuple[Fit, Marginal | None]:
 
 
 def polished(fitted: Fit) -> Fit:
-    """The mode to full accuracy."""
+    """The mode to full accuracy, with settled sites of outliers."""
+    if has_sites(fitted.task.measurements):
+        return with_sites(fitted, TUNING)
     if fitted.task.is_affine and not fitted.task.measurements.open:
         return fitted
     return fit(fitted.task, fitted.point.e, known=fitted)
@@ -182,8 +185,7 @@ def shortened(task: Task, until: float) -> Task | None:
         points = group.statement.points or {}
         chosen = np.flatnonzero(points[TIME] <= until)
         if len(chosen):
-            sigma = None if group.sigma is None else group.sigma[chosen]
-            groups.append(replace(group, statement=group.statement.part(chosen), sigma=sigma))
+            groups.append(group.part(chosen))
     kept = sum(len(group.statement.target) for group in groups)
     if kept in (0, task.measurements.count):
         return None
@@ -217,7 +219,7 @@ def conditioned(inferred: Inferred, problem: Problem) -> Inferred:
     if is_longer:
         ladder, forward, start = _longer(inferred, problem)
         latents, known = ladder.latents, None
-    fitted = fit(Task(forward, latents, measurements, Counter()), start, known=known)
+    fitted = with_sites(fit(Task(forward, latents, measurements, Counter()), start, known=known), TUNING)
     marginal = None
     if len(inferred.segments) == 1:
         fitted, marginal = averaged(problem, fitted)
@@ -284,7 +286,7 @@ def advanced(inferred: Inferred, problem: Problem) -> Inferred:
         (begin, latents.means[START]), latents.directions(draws), Steps(stages),
     )  # fmt: skip
     task = Task(ForwardMap(discrete, edges, stages), latents, more, Counter())
-    fitted = fit(task, np.zeros(latents.size), STEP)
+    fitted = with_sites(fit(task, np.zeros(latents.size), STEP), STEP)
     estimate = ladder.estimate(fitted, inferred.level)
     segments = (*inferred.segments[:-1], linked, Segment(fitted, estimate.columns, estimate.floors))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
