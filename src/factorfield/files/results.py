@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import Advice, AdviceWarning, expected, shown_path
+from factorfield.errors import Advice, AdviceWarning, command, expected, shown_path
 from factorfield.files import metadata
 from factorfield.files import schema as schemas
-from factorfield.files.atomic import complete, part_of
+from factorfield.files.atomic import check_folder, check_replaceable, complete, try_part
 from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.files.seal import check_seal, seal
 from factorfield.files.stored_arrays import StoredArrays, check_fields, checked_representation
@@ -73,13 +73,12 @@ def check_result(path: str | os.PathLike[str]) -> Path:
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """Refuse an output path that cannot be written - before a solve, not after it."""
     target = Path(path).expanduser()
-    parent = target.parent
-    if not parent.is_dir():
-        raise expected("an output path in an existing folder", shown_path(target), f"mkdir -p {shown_path(parent)}")
+    check_folder(target)
     if target.is_dir():
         raise expected("a file to write", f"the folder {shown_path(target)}", shown_path(target / "run.nc"))
+    check_replaceable(target)
     try:  # permissions, read-only file systems and special folders all show in the attempt
-        part_of(target).unlink()
+        try_part(target)
     except OSError as problem:
         raise expected(
             "an output path that may be written", f"{shown_path(target)} ({problem.strerror})", "another folder"
@@ -172,7 +171,7 @@ def read(path: str | os.PathLike[str]) -> Result:
     """What a file written by `write` holds; its posterior predicts exactly what the saved one did."""
     source = Path(path).expanduser()
     if source.suffix.lower() == ".toml":
-        attempt = f"factorfield solve {path} --out {source.with_suffix('.nc').name}"
+        attempt = command("factorfield", "solve", str(path), "--out", source.with_suffix(".nc").name)
         raise expected("a file written by solution.save", f"the problem file {source.name}", attempt)
     if not source.is_file():
         raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")

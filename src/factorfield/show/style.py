@@ -100,7 +100,7 @@ def wrapped(formula: str, most: int) -> list[str]:
     return [f"${row}$" for row in rows]
 
 
-def write_picture(figure: Figure, target: Path) -> None:
+def write_picture(figure: Figure, target: Path, dpi: int = 200, tight: bool = True) -> None:
     """The figure as a file that appears complete or not at all."""
     with complete(target) as part:
-        figure.savefig(part, dpi=200, bbox_inches=_box(figure))
+        figure.savefig(part, dpi=dpi, bbox_inches=_box(figure) if tight else None)
