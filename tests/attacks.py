@@ -66,6 +66,28 @@ def flipped(content: bytes, rng: Random, most: int = 30) -> bytes:
     return bytes(changed)
 
 
+LONG, SHORT = 1_000_003, 5  # lengths of texts that `share_heap` knows by
+
+
+def heap_attribute(item: h5py.Group | h5py.Dataset, count: int, name: str = "texts") -> None:
+    """An attribute of one long text and many short ones: for `share_heap`."""
+    item.attrs[name] = np.array(["a" * LONG] + ["b" * SHORT] * (count - 1), dtype=h5py.string_dtype())
+
+
+def share_heap(path: Path) -> None:
+    """Every short text becomes the long one before it: an element is its length, its heap and a number there."""
+    content = bytearray(path.read_bytes())
+    long, short = LONG.to_bytes(4, "little"), SHORT.to_bytes(4, "little")
+    at = content.find(long)
+    while at >= 0:
+        first, following = content[at : at + 16], at + 16
+        while content[following : following + 4] == short:
+            content[following : following + 16] = first
+            following += 16
+        at = content.find(long, following)
+    path.write_bytes(content)
+
+
 # -- results
 
 

@@ -25,10 +25,11 @@ from factorfield.files import schema as schemas
 from factorfield.files.atomic import check_folder, check_replaceable, complete, try_part
 from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.files.seal import check_seal, seal
-from factorfield.files.stored_arrays import StoredArrays, check_fields, checked_representation
+from factorfield.files.stored_arrays import StoredArrays, check_fields, check_shown, checked_representation
 from factorfield.posterior.base import Posterior
 from factorfield.posterior.reading import posterior_from_arrays, stored_arrays
-from factorfield.problem.hdf5 import is_variable, netcdf, opened
+from factorfield.problem.hdf5 import check_names, is_variable, netcdf, opened
+from factorfield.problem.problem import MOST_EQUATIONS
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
@@ -187,8 +188,11 @@ def read(path: str | os.PathLike[str]) -> Result:
         problem = problem_from_spec(told["problem"], arrays, truth, kept)
         check_fields(problem)
         representation = checked_representation(told["representation"], problem, arrays)
+        posterior = posterior_from_arrays(problem, representation, told["noise"], arrays)
+        if version >= SEALED_VERSION:
+            check_shown(posterior, datasets, arrays)
         found = Result(
-            posterior_from_arrays(problem, representation, told["noise"], arrays), told["status"], told["status_help"],
+            posterior, told["status"], told["status_help"],
             told["trace"], told["timings"], told["settings"], told.get("versions", {}), _advice(told),
         )  # fmt: skip
     if version < SEALED_VERSION:
@@ -253,5 +257,7 @@ def _field(
     wanted = [key for key in datasets if key in (name, "field") or len(key) == 1]  # axes are letters
     kept = {key: item for key, item in datasets.items() if key == name or (len(key) == 1 and is_variable(item))}
     arrays.take(kept)
+    if "field" in datasets:
+        check_names("field", datasets["field"], MOST_EQUATIONS)
     with netcdf(file, wanted, datasets) as lazy:
         return lazy[name].load()
