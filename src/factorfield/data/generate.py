@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from factorfield.data.initial import normalised, pdebench_wave
 from factorfield.data.reference import fisher_kpp, translate
 from factorfield.errors import expected, nearest
-from factorfield.files.atomic import check_folder, complete
+from factorfield.files.atomic import check_folder, complete, room_for_hdf5
 from factorfield.problem.tables import HDF5_ENDINGS
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def generate(
     times = np.arange(FRAMES[equation]) / 100
     x = (np.arange(CELLS) + 0.5) / CELLS
     with complete(target) as part:
-        with h5py.File(part, "w") as stored:
+        size = 4 * rows * len(times) * CELLS
+        with room_for_hdf5(part, size), h5py.File(part, "w") as stored:
             offset = _allocated(stored, (rows, len(times), CELLS))
             stored["x-coordinate"] = x.astype(np.float32)
             # one time too many, as published

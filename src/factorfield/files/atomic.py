@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import hashlib
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from factorfield.errors import command, expected, shown_path
 
 ABANDONED = 86400.0  # seconds after which a part of another system, or of one before it was started again, is left over
+OVERHEAD = 1 << 17  # bytes of an HDF5 file besides its arrays, texts included
 _unfinished: set[Path] = set()  # parts of this process, for a program that ends without unwinding
 
 
@@ -42,11 +44,29 @@ def complete(target: Path) -> Iterator[Path]:
                 os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode) & 0o777)
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as problem:
         temporary.unlink(missing_ok=True)
+        if isinstance(problem, OSError) and problem.filename == str(temporary):
+            problem.filename = str(target)  # the name that people know
         raise
     finally:
         _unfinished.discard(temporary)
+
+
+@contextmanager
+def room_for_hdf5(path: Path, size: int) -> Iterator[None]:
+    """Ask for the space first: HDF5 does not survive a disk that is full, or a limit, in the middle of a file."""
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "wb") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, size + OVERHEAD)
+            except OSError as problem:
+                if problem.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+                    raise OSError(problem.errno, problem.strerror, str(path)) from None
+    try:
+        yield
+    except RuntimeError as full:  # what HDF5 raises when the disk filled up meanwhile
+        raise OSError(errno.EIO, "writing failed", str(path)) from full
 
 
 def write_text(target: Path, text: str) -> None:
@@ -131,8 +151,11 @@ def _is_left_over(path: Path) -> bool:
 
 
 def _stem(target: Path) -> str:
-    """Its beginning: names have at most 255 bytes. Bytes that are no text stay as they are."""
-    return target.stem.encode(errors="surrogateescape")[:100].decode(errors="ignore")
+    """Its beginning: names have at most 255 bytes, in whatever encoding the system has."""
+    stem = target.stem
+    while len(os.fsencode(stem)) > 100:
+        stem = stem[:-1]
+    return stem
 
 
 @cache

@@ -7,7 +7,6 @@ a checksum from format 3 on. A file may come from a stranger: everything in it i
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import warnings
@@ -22,14 +21,14 @@ from numpy.typing import NDArray
 from factorfield.errors import Advice, AdviceWarning, command, expected, shown_path
 from factorfield.files import metadata
 from factorfield.files import schema as schemas
-from factorfield.files.atomic import check_folder, check_replaceable, complete, try_part
+from factorfield.files.atomic import check_folder, check_replaceable, complete, room_for_hdf5, try_part
 from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.files.seal import check_seal, seal
 from factorfield.files.stored_arrays import StoredArrays, check_fields, check_shown, checked_representation
 from factorfield.posterior.base import Posterior
 from factorfield.posterior.reading import posterior_from_arrays, stored_arrays
 from factorfield.problem.hdf5 import check_names, is_variable, netcdf, opened
-from factorfield.problem.problem import MOST_EQUATIONS
+from factorfield.problem.problem import LARGEST_VALUE, MOST_EQUATIONS
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ COMPRESSED = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless
 DENSE = 0.75  # share of numbers that are not zero above which compression costs time and saves nothing
 RESULT_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5")
 MOST_LEVELS = 30  # of JSON in JSON
-OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,25 +125,10 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
     stored |= {key: (_column_dims(key, values), values) for key, values in columns.items()}
     group = xr.Dataset(stored)
     sparse = [key for key, (_, values) in stored.items() if np.count_nonzero(values) < DENSE * np.size(values)]
-    _reserve(path, top.nbytes + group.nbytes)
-    try:
+    with room_for_hdf5(path, top.nbytes + group.nbytes):
         top.to_netcdf(path, engine="h5netcdf", mode="w")
         encoding = dict.fromkeys(sparse, COMPRESSED)
         group.to_netcdf(path, engine="h5netcdf", mode="a", group="posterior", encoding=encoding)
-    except RuntimeError as full:  # what HDF5 raises when the disk filled up meanwhile
-        raise OSError(errno.EIO, "writing failed", str(path)) from full
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Ask for the space first: HDF5 does not survive a disk that is full, or a limit, in the middle of a file."""
-    if not hasattr(os, "posix_fallocate"):
-        return
-    with open(path, "wb") as file:
-        try:
-            os.posix_fallocate(file.fileno(), 0, size + OVERHEAD)
-        except OSError as problem:
-            if problem.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-                raise OSError(problem.errno, problem.strerror, path.name) from None
 
 
 def _own_dims(name: str, values: Array) -> tuple[str, ...]:
@@ -223,7 +206,7 @@ def _told(stored: h5py.File) -> dict[str, Any]:
             text = stored.attrs[key]
             told[key] = text if key in ("status", "status_help") else json.loads(text)
     try:
-        _check_nesting(told, MOST_LEVELS)
+        _check_plain(told, MOST_LEVELS)
         schemas.check(told, schema)
         json.dumps(told, ensure_ascii=False).encode()
     except schemas.Misfit as fault:
@@ -233,12 +216,15 @@ def _told(stored: h5py.File) -> dict[str, Any]:
     return told
 
 
-def _check_nesting(value: object, levels: int) -> None:
-    """Lists in lists in lists, which what shows them would follow to the end of Python's stack."""
+def _check_plain(value: object, levels: int) -> None:
+    """No lists in lists in lists, which what shows them would follow to the end of Python's stack, and no whole number
+    beyond those that are floats too."""
     if levels == 0:
         raise expected(f"descriptions in at most {MOST_LEVELS} levels", "more", "saving it again")
+    if isinstance(value, int) and abs(value) > LARGEST_VALUE:
+        raise expected(f"numbers up to {LARGEST_VALUE:g} in the descriptions", "a larger one", "saving it again")
     for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_nesting(entry, levels - 1)
+        _check_plain(entry, levels - 1)
 
 
 def _advice(told: Mapping[str, Any]) -> tuple[Advice, ...] | None:

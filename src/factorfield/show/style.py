@@ -102,5 +102,8 @@ def wrapped(formula: str, most: int) -> list[str]:
 
 def write_picture(figure: Figure, target: Path, dpi: int = 200, tight: bool = True) -> None:
     """The figure as a file that appears complete or not at all."""
+    drawn = io.BytesIO()  # what Matplotlib does with a file that cannot grow is not one line
+    kind = target.suffix.lstrip(".").lower()
+    figure.savefig(drawn, format=kind, dpi=dpi, bbox_inches=_box(figure) if tight else None)
     with complete(target) as part:
-        figure.savefig(part, dpi=dpi, bbox_inches=_box(figure) if tight else None)
+        part.write_bytes(drawn.getbuffer())
