@@ -93,7 +93,7 @@ def _from_bytes(content: bytes) -> Solution:
         return load(path)
 
 
-copyreg.pickle(Solution, _as_bytes)  # type: ignore[arg-type]  # here: what continues a solution are methods
+copyreg.pickle(Solution, _as_bytes)  # here: what continues a solution are methods
 
 
 def default_model(problem: Problem, *, method: str = "joint", **options: Any) -> Model:

@@ -34,6 +34,7 @@ from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.graded import GradedSpline, first_cells, may_not_follow
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
+from factorfield.model.narrow import check_wide, pulses
 from factorfield.model.process import start_roots
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
@@ -163,6 +164,7 @@ def suits_region(problem: Problem) -> bool:
 def _check(problem: Problem, degree: int | None) -> None:
     if TIME not in problem.domain:
         raise expected("a problem with a time axis 't' for method='chain'", repr(problem), "method='joint'")
+    check_wide(problem, problem.domain.space)
     if any(TIME in shift for s in problem.statements for shift, _ in s.stencil):
         raise expected("averages over space for method='chain'", "one along t", "method='joint'")
     if degree is not None and degree < 4:
@@ -397,13 +399,13 @@ def _growing(
 
 
 def jumps_of(problem: Problem) -> tuple[float, ...]:
-    """When a known source, coefficient or wall jumps."""
+    """When a known source, coefficient or wall jumps, and when short pulses of them begin and end."""
     jumping = [statement for statement in problem.statements if statement.relation.jumps]
     found = {s.name: instants([s.relation.text], problem.domain[TIME], problem.constants) for s in jumping}
     for wall in (s for s in jumping if s.face is not None):
         for instant in found[wall.name]:
             _check_continuous(problem, wall, instant)
-    return tuple(sorted({instant for own in found.values() for instant in own}))
+    return tuple(sorted({instant for own in found.values() for instant in own} | set(pulses(problem))))
 
 
 def _check_continuous(problem: Problem, wall: Statement, instant: float) -> None:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,8 +135,8 @@ def _varies(kind: np.dtype) -> bool:
 
 def _length(value: object) -> int:
     """Bytes that an attribute of texts or lists takes, roughly."""
-    entries = value.ravel() if isinstance(value, np.ndarray) else [value]
-    return sum(len(entry) if isinstance(entry, str | bytes) else 8 * np.size(entry) for entry in entries)
+    entries: list[Any] = list(value.ravel()) if isinstance(value, np.ndarray) else [value]
+    return sum(len(entry) if isinstance(entry, str | bytes) else 8 * int(np.size(entry)) for entry in entries)
 
 
 def check_names(path: str, dataset: h5py.Dataset, most: int) -> None:
