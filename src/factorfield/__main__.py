@@ -1,5 +1,10 @@
 """`python -m factorfield` is the command `factorfield`."""
 
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # the current folder, where `python -m` looks first: a stranger's numpy.py would run
+
 import signal
 
 from factorfield.cli.signals import SIGNALS, end_at_once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -237,3 +238,40 @@ def test_a_signal_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> None:
     finished = process.returncode == 0 and err == b""
     assert finished or (process.returncode == code and b"files are whole" in err and err.count(b"\n") == 1), err
     assert not list(tmp_path.glob(".*"))
+
+
+# -- a folder that somebody else filled
+
+
+def in_folder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "factorfield", *words], cwd=folder, capture_output=True, text=True)
+
+
+def test_modules_in_the_current_folder_are_not_run(tmp_path: Path) -> None:
+    for name in ("numpy", "typer", "signal", "click", "xarray"):
+        (tmp_path / f"{name}.py").write_text("open('pwned', 'w').write('')")
+    (tmp_path / "run.nc").write_bytes(attacks.results()[0])
+    assert in_folder(tmp_path, "show", "run.nc").returncode == 0
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_settings_of_numba_in_the_current_folder_are_refused(tmp_path: Path) -> None:
+    """They may name a folder of cached code, which Numba runs."""
+    (tmp_path / ".numba_config.yaml").write_text("cache_dir: planted\n")
+    done = in_folder(tmp_path, "solve", "advection", "--method", "mean-field")
+    assert done.returncode == 2 and "expected a folder without settings of Numba" in done.stderr
+    assert not (tmp_path / "planted").exists()
+    around = re.compile(r"^\s*(import numba|from numba)", re.MULTILINE)  # the guard is in compiled.py
+    assert not [path for path in Path(ff.__file__).parent.rglob("*.py") if around.search(path.read_text())]
+
+
+def test_settings_of_matplotlib_in_the_current_folder_are_not_used(tmp_path: Path) -> None:
+    """LaTeX, which they may ask for, reads files and runs what it is given; pictures would be laid out anew."""
+    (tmp_path / "run.nc").write_bytes(attacks.results()[0])
+    pictures = []
+    for text in ("", "text.usetex: True\nsvg.image_inline: False\nlines.linewidth: 30\nfont.weight: bold\n"):
+        (tmp_path / "matplotlibrc").write_text(text)
+        assert in_folder(tmp_path, "plot", "run.nc", "--kind", "fields", "--out", "a.png").returncode == 0
+        pictures.append((tmp_path / "a.png").read_bytes())
+        assert in_folder(tmp_path, "plot", "run.nc", "--kind", "fields", "--out", "a.svg").returncode == 0
+    assert pictures[0] == pictures[1]

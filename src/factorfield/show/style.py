@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,11 @@ class Drawing:
     """What the pictures need of pyplot, without its windows: the caller's backend and open figures are left alone."""
 
     def __init__(self) -> None:
-        self.rc_context = needed("matplotlib", "plot").rc_context
+        matplotlib = needed("matplotlib", "plot")
+        known = {key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith("backend")}
+        # a matplotlibrc in the current folder may be a stranger's, and LaTeX runs what it says
+        base = known if Path(matplotlib.matplotlib_fname()).resolve().parent == Path.cwd() else {}
+        self.rc_context: Callable[[dict[str, Any]], Any] = lambda style: matplotlib.rc_context({**base, **style})
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
