@@ -229,8 +229,8 @@ def _more_attributes(file: h5py.File, rng: Random) -> None:
         for number in range(int(rng.choice([10, 3000]))):
             item.attrs[f"a{number}"] = "b" * int(rng.choice([1, 60_000 if number < 300 else 1]))
     elif how == 2:
-        item.attrs.create("large", np.zeros(int(rng.choice([8, 8000])), [("a", "f8", (1,)), ("b", h5py.string_dtype())]
-                                            if rng.random() < 0.5 else "f8"))  # fmt: skip
+        kind = [("a", "f8"), ("b", "S3")] if rng.random() < 0.5 else "f8"
+        item.attrs["large"] = np.zeros(int(rng.choice([8, 4000])), kind)
     elif how == 3:
         item.attrs["place"] = next(iter(file.values())).ref
     else:

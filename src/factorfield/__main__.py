@@ -3,7 +3,7 @@
 import sys
 
 if __name__ == "__main__":
-    del sys.path[0]  # the current folder, where `python -m` looks first: a stranger's numpy.py would run
+    del sys.path[0]  # the current folder, where `python -m` looks first: a stranger's module of NumPy's name would run
 
 import signal
 

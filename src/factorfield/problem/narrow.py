@@ -8,7 +8,7 @@ points on both of its sides see it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +80,14 @@ def _along(
         found = bounds(sides, {**known, axis: Bounds(low, high)})
         return Bounds(*(np.broadcast_to(end, low.shape).copy() for end in found))
 
-    most = int(MOST_CELLS / max(1.0, operations_in(sides) / MOST_OPERATIONS))
+    with np.errstate(invalid="ignore"):  # what has no bounds there hides nothing that cells could show
+        edges, ends = _mesh(over, lower, length, int(MOST_CELLS / max(1.0, operations_in(sides) / MOST_OPERATIONS)))
+    for values in ends:
+        yield from _pulses(edges, values)
+
+
+def _mesh(over: Callable[[Array, Array], Bounds], lower: float, length: float, most: int) -> tuple[Array, Bounds]:
+    """Places, and the bounds there, between which nothing hides; no more than `most`."""
     edges = lower + length * np.linspace(0.0, 1.0, FIRST_CELLS + 1)
     at_edges, cells = over(edges, edges), over(edges[:-1], edges[1:])
     while True:
@@ -89,7 +96,7 @@ def _along(
         below = np.minimum(at_edges.low[:-1], at_edges.low[1:]) - cells.low
         split = np.flatnonzero((np.maximum(above, below) > room) & (np.diff(edges) > FINEST * length))
         if len(split) == 0 or len(edges) + len(split) > most:
-            break
+            return edges, at_edges
         middle = 0.5 * (edges[split] + edges[split + 1])
         left, right = over(edges[split], middle), over(middle, edges[split + 1])
         edges = np.insert(edges, split + 1, middle)
@@ -97,8 +104,6 @@ def _along(
         for whole, half in zip(cells, left, strict=True):
             whole[split] = half
         cells = _inserted(cells, split + 1, right)
-    for values in at_edges:
-        yield from _pulses(edges, values)
 
 
 def _inserted(old: Bounds, at: NDArray[np.intp], new: Bounds) -> Bounds:
