@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MOST_COMPARED = 1 << 18  # places at which the posterior is compared with what is stored beside it
-SHOWN, ROUNDING = 1e-2, 1e-6  # by how much both may differ: in units of the std, and of the largest number
+SHOWN, ROUNDING = 1e-4, 1e-6  # by how much both may differ: in units of the std, and of the largest number
 
 
 class StoredArrays(Mapping[str, Array]):
@@ -98,7 +98,7 @@ def _check_equal(name: str, stored: Array, said: Array, allowed: Array) -> None:
         far = np.abs(np.where(finite, stored - said, 0.0)) > np.where(finite, allowed, 0.0) + rounding
         differs = bool(np.any(far | (np.isfinite(stored) != finite)))
     if differs:
-        received = "other numbers in one of them: somebody changed the file"
+        received = "other numbers in one: changed, or written by another factorfield"
         raise expected(f"a posterior and {name!r} beside it that agree", received, "solving it again")
 
 
