@@ -26,9 +26,9 @@ ENDED = "interrupted; files are whole: as before, or finished"
 WRITERS = (  # commands that write TARGET, with its ending
     ("solve poisson --out TARGET", ".nc"), ("solve poisson --plot TARGET", ".png"),
     ("report run.nc --out TARGET", ".html"), ("plot run.nc --out TARGET", ".pdf"),
-    ("plot run.nc --kind fields --out TARGET", ".svg"),
+    ("plot run.nc --kind slices --out TARGET", ".svg"),
     ("predict run.nc --grid x=0:1:2000 --csv TARGET", ".csv"), ("next run.nc --sigma 0.1 --csv TARGET", ".csv"),
-    ("next run.nc --sigma 0.1 --plot TARGET", ".png"), ("compare poisson --methods joint --plot TARGET", ".png"),
+    ("compare poisson --methods joint --plot TARGET", ".png"),
     ("data generate advection --set b=1 --rows 1 --out TARGET", ".h5"),
     ("rank one.toml two.toml --plot TARGET", ".png"),
 )  # fmt: skip

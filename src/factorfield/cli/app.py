@@ -166,6 +166,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point: what the library says as an error becomes one line and exit code 2."""
     with warnings.catch_warnings(), _streams(), unwinding() as signals:
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", RuntimeWarning)  # of overflow on the way of a search: the status says what came
         warnings.showwarning = _show_warning
         code, line = 0, ""
         try:
@@ -177,6 +178,7 @@ def main(arguments: list[str] | None = None) -> None:
                 raise
         if signals.received is not None:
             code, line = 128 + signals.received, LINE
+        signals.ending = line == LINE
         if line:
             with suppress(OSError):  # stderr may be full too
                 say(visible(line) if line.startswith("error: ") else line, err=True)  # help has lines

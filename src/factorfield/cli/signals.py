@@ -25,6 +25,8 @@ class Ended(SystemExit):
 
 def end_at_once(number: int, _: object = None) -> None:
     """A handler: say so and leave, without unwinding."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)  # a second one has nothing to add
     atomic = sys.modules.get("factorfield.files.atomic")
     getattr(atomic, "remove_unfinished", lambda: None)()  # not there if it is just being imported
     with suppress(OSError):
@@ -38,8 +40,11 @@ class Unwinding:
     def __init__(self) -> None:
         self.received: int | None = None
         self.running = False
+        self.ending = False  # the line is on its way: nothing more is heard
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.ending:
+            return
         if not self.running or _is_importing(frame):
             end_at_once(number)
         self.received, self.running = number, False
@@ -73,5 +78,5 @@ def unwinding() -> Iterator[Unwinding]:
         yield handler
     finally:
         for number, former in before.items():
-            signal.signal(number, former)
+            signal.signal(number, signal.SIG_IGN if handler.ending else former)
         sys.unraisablehook = hook
