@@ -28,7 +28,7 @@ WRITERS = (  # commands that write TARGET, with its ending
     ("report run.nc --out TARGET", ".html"), ("plot run.nc --out TARGET", ".pdf"),
     ("plot run.nc --kind slices --out TARGET", ".svg"),
     ("predict run.nc --grid x=0:1:2000 --csv TARGET", ".csv"), ("next run.nc --sigma 0.1 --csv TARGET", ".csv"),
-    ("compare poisson --methods joint --plot TARGET", ".png"),
+    ("compare heat --methods joint --plot TARGET", ".png"),
     ("data generate advection --set b=1 --rows 1 --out TARGET", ".h5"),
     ("rank one.toml two.toml --plot TARGET", ".png"),
 )  # fmt: skip
