@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from factorfield.forward.inputs import Input
 from factorfield.forward.layout import Layout, NotAMap, Wall
-from factorfield.forward.relations import Compiled, Expression, State
+from factorfield.forward.relations import Compiled, Expression, FieldJet, State
 from factorfield.forward.system import System
 from factorfield.forward.terms import Term
 from factorfield.problem.domain import normal_along
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import sympy
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +96,19 @@ class Discrete:
     @property
     def _start_walls(self) -> list[Term]:
         return self._walls
+
+    @cached_property
+    def settled(self) -> Indices:
+        """The rows of walls."""
+        rows = [wall.weighting.rows.ravel() + wall.row_offset for wall in self._start_walls]
+        kept = [wall.weighting.rows.ravel() >= 0 for wall in self._start_walls]
+        parts = [row[keep] for row, keep in zip(rows, kept, strict=True)]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
+
+    @cached_property
+    def projection(self) -> System:
+        """The states themselves, tested as a start is, and the walls."""
+        return self._system([_value(number) for number in range(len(self.layout.states))], self._start_walls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +230,13 @@ def conducts_inside(layout: Layout, equation: int, state: int) -> Array:
             slope = Compiled(expression, [-expression.expression.diff(symbol)])
             return slope(names, places, np.zeros(1))[0]
     raise NotAMap(f"the equation of {layout.states[state]} has no second derivative along {axis}")
+
+
+def _value(state: int) -> Expression:
+    import sympy
+
+    symbol = sympy.Symbol("_value", real=True)
+    return Expression(symbol, {symbol: FieldJet(state, (), False)}, {}, {}, (), frozenset())
 
 
 def _normal(axis: str) -> sympy.Symbol:

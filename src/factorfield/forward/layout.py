@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from factorfield.errors import ProblemError
+from factorfield.forward.landmarks import Landmarks, breaks_in_time, landmarks_of, layers_along
 from factorfield.forward.relations import Expression, FieldJet, InputJet, State, expression_of, states_of
 from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
@@ -83,6 +84,25 @@ class Layout:
                 (axis,) = wall.face
                 result[axis] = (*result.get(axis, ()), wall.held)
         return result
+
+    @cached_property
+    def landmarks(self) -> dict[str, Landmarks]:
+        """Jumps and pulses along every axis."""
+        return landmarks_of(self.problem)
+
+    def layers(self, axis: str) -> tuple[float, ...]:
+        """Where jumps leave layers along an axis."""
+        return layers_along(self.problem, axis, self.landmarks)
+
+    @cached_property
+    def breaks(self) -> tuple[float, ...]:
+        """Instants at which a window has to end."""
+        return breaks_in_time(self.problem, self.landmarks) if self.moves else ()
+
+    def order(self, axis: str) -> int:
+        """The highest derivative of the equations along an axis."""
+        jets = (jet for equation in self.equations for jet in equation.fields.values())
+        return max((dict(jet.orders).get(axis, 0) for jet in jets), default=0)
 
     @cached_property
     def is_affine(self) -> bool:

@@ -5,7 +5,7 @@ The windows of time are chosen once (`choose_windows`) and then kept, so that th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from factorfield.forward import newton
 from factorfield.forward.algebra import Factor, Singular
 from factorfield.forward.discrete import Discrete
 from factorfield.forward.inputs import Coefficients, Directions
+from factorfield.forward.landmarks import BESIDE
 from factorfield.forward.newton import NotConverged
 from factorfield.forward.paths import Path
 from factorfield.forward.radau import Rule, rule_of
@@ -135,7 +136,10 @@ class ForwardMap:
         if not len(self.edges):
             return Path(self.discrete.grid, self.edges, start[None, None, :], inputs)
         walk = Walk(self.discrete, inputs, start, self.stages)
+        breaks = set(self.discrete.layout.breaks)
         for lower, upper in zip(self.edges[:-1], self.edges[1:], strict=True):
+            if float(lower) in breaks:
+                walk.restart(float(lower))
             walk.accept(walk.solved(float(lower), float(upper - lower)), float(upper - lower))
         return Path(self.discrete.grid, self.edges, np.stack(walk.windows), inputs)
 
@@ -176,6 +180,7 @@ class ForwardMap:
         values, rates = path.rates()
         t, moving, lengths = path.instants.ravel(), first, np.diff(path.edges)
         factors, pattern = _Factors(instant, rule), instant.system.pattern
+        breaks = set(self.discrete.layout.breaks)
         together = max(1, AT_ONCE // (stages * (n * width + pattern.slots)))
         for begin in range(0, windows, together):
             block = slice(begin * stages, min(begin + together, windows) * stages)
@@ -184,6 +189,9 @@ class ForwardMap:
             for window in range(begin, min(begin + together, windows)):
                 part = slice((window - begin) * stages, (window - begin + 1) * stages)
                 factor = factors.at(slopes[part], masses[part], float(lengths[window]))
+                if window and float(path.edges[window]) in breaks:
+                    state = path.values[window - 1, -1]
+                    moving = restarted(self.discrete, path.inputs, state, float(path.edges[window]))[1](moving, directions)
                 right = pushed[part] + np.stack([pattern.product(slope, moving) for slope in slopes[part]])
                 departures = factor.solve(-right.reshape(-1, width)).reshape(stages, n, width)
                 tangent[window, 0] = moving
@@ -244,7 +252,7 @@ class Walk:
         self.state, self.windows = start, list[Array]()
         self.sizes = np.maximum(sizes_by_field(start, discrete.offsets), np.finfo(float).tiny)
         self._factors: dict[float, Factor] = {}
-        self._length = 0.0
+        self._length, self._is_fresh = 0.0, True
 
     def solved(self, lower: float, length: float) -> Window:
         equations = WindowEquations(
@@ -256,19 +264,57 @@ class Walk:
         table = departures.reshape(self.rule.stages, -1)
         return Window(np.vstack([self.state[None, :], self.state + table]), factor)
 
+    def restart(self, t: float) -> Callable[[Array, Directions], Array]:
+        """Meet the walls anew, which may have jumped; the tangent does so too by what is returned."""
+        self.state, moved = restarted(self.discrete, self.instant.inputs, self.state, t)
+        self._is_fresh = True
+        return moved
+
     def _guess(self, length: float) -> Array:
         """The polynomial of the window before, continued."""
         n, stages = len(self.state), self.rule.stages
-        if not self.windows or self.is_linear or length > 3.0 * self._length:
+        if not self.windows or self._is_fresh or self.is_linear or length > 3.0 * self._length:
             return np.zeros(stages * n)
         at = 1.0 + length / self._length * self.rule.instants
         return np.asarray(self.rule.weights(at) @ self.windows[-1] - self.state, float).ravel()
 
     def accept(self, window: Window, length: float) -> None:
         self.windows.append(window.values)
+        self._is_fresh = False
         self.state, self._length = window.values[-1], length
         for values in window.values[1:]:
             self.sizes = np.maximum(self.sizes, sizes_by_field(values, self.discrete.offsets))
+
+
+def restarted(
+    discrete: Discrete, inputs: Coefficients, state: Array, t: float
+) -> tuple[Array, Callable[[Array, Directions], Array]]:  # fmt: skip
+    """The state just after t, projected onto walls that may have jumped, and how a tangent is moved the same way."""
+    rows, values = discrete.settled, np.array(state)
+    if not len(rows):
+        return values, lambda moving, directions: moving
+    after = np.array([t + 2.0 * BESIDE * discrete.problem.domain[TIME].length])
+    instant, still = discrete.projection.at(inputs), np.zeros((len(values), 1))
+    pattern = discrete.projection.pattern
+    _, slopes, _ = instant.residual_and_slopes(values[:, None], still, after)
+    kept = pattern.product(slopes[0], values)  # by the rows of test functions
+    for _ in range(newton.TUNING.most_steps):
+        missed, slopes, _ = instant.residual_and_slopes(values[:, None], still, after)
+        wanted = pattern.product(slopes[0], values) - kept
+        wanted[rows] = missed[rows, 0]
+        step = pattern.factor(slopes[0]).solve(-wanted)
+        values = values + step
+        if np.max(np.abs(step)) <= newton.TUNING.settled * max(float(np.max(np.abs(values))), 1e-300):
+            break
+    _, slopes, _ = instant.residual_and_slopes(values[:, None], still, after)
+    factor = pattern.factor(slopes[0])
+
+    def moved(moving: Array, directions: Directions) -> Array:
+        right = pattern.product(slopes[0], moving)
+        right[rows] = -instant.moved(values[:, None], still, after, directions, moving.shape[1])[0][rows]
+        return np.asarray(factor.solve(right))
+
+    return values, moved
 
 
 def choose_windows(
@@ -291,11 +337,24 @@ class _Chooser:
         self.probe_share = max(steps.probe_share, tolerance)
 
     def edges(self, lower: float, upper: float, start: Array) -> Array:
-        horizon, steps = upper - lower, self.steps
+        """Between breaks of the layout, one stretch after the other."""
         walk = Walk(self.discrete, self.inputs, start, self.rule.stages)
         self.factors = _Factors(walk.instant, self.rule)
-        moving = None if self.probes is None else self.probes[START]
-        reach = np.zeros(0) if moving is None else np.max(np.abs(moving), axis=0)
+        self.moving = None if self.probes is None else self.probes[START]
+        self.reach = np.zeros(0) if self.moving is None else np.max(np.abs(self.moving), axis=0)
+        breaks = [t for t in self.discrete.layout.breaks if lower <= t < upper]
+        ends = [t for t in breaks if t > lower]
+        edges = [lower]
+        for begin, end in zip([lower, *ends], [*ends, upper], strict=True):
+            if begin in breaks:
+                moved = walk.restart(begin)
+                if self.moving is not None and self.probes is not None:
+                    self.moving = moved(self.moving, {n: a for n, a in self.probes.items() if n != START})
+            edges += self._stretch(walk, begin, end)
+        return np.array(edges)
+
+    def _stretch(self, walk: Walk, lower: float, upper: float) -> list[float]:
+        horizon, steps, moving, reach = upper - lower, self.steps, self.moving, self.reach
         edges, length = [lower], self._rounded(steps.first * horizon, horizon)
         while edges[-1] < upper - 1e-9 * horizon:
             at = edges[-1]
@@ -324,9 +383,8 @@ class _Chooser:
             else:
                 growth = min(growth, 0.5)
             length = self._rounded(growth * length, horizon)
-        self.walked = walk
-        edges[-1] = upper
-        return np.array(edges)
+        self.moving, self.reach = moving, reach
+        return [*edges[1:-1], upper]
 
     def _rounded(self, length: float, horizon: float) -> float:
         """Linear systems share factorisations: their windows are the horizon over powers of two."""

@@ -245,7 +245,7 @@ class Compiled:
 def expression_of(
     problem: Problem, relation: Relation, error: str | None = None, error_axes: Sequence[str] = ()
 ) -> Expression:
-    """The relation with unknown numbers and functions as inputs; less the input `error` over axes where one is named."""
+    """The relation with unknown numbers and functions as inputs; less the input `error` over its axes, if any."""
     import sympy
 
     states = states_of(problem)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
 from factorfield.forward.discrete import Discrete, discretised
+from factorfield.forward.landmarks import cells_along
 from factorfield.forward.layout import Layout
 from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
@@ -23,9 +24,9 @@ from factorfield.forward.paths import Path, read, values_at
 from factorfield.forward.relations import Expression, expression_of
 from factorfield.inference.fit import Fit, Gaussian
 from factorfield.inference.latents import Latents
-from factorfield.problem.domain import TIME, Axis, Periodic
+from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
-from factorfield.space.axes import Basis, Fourier, Spline
+from factorfield.space.axes import DEGREE, Basis, Fourier, Spline
 from factorfield.space.grid import Grid
 from factorfield.space.region import CutGrid
 
@@ -61,20 +62,31 @@ class Rungs:
 RUNGS = Rungs()
 
 
-def grid_of(problem: Problem, level: float, rungs: Rungs = RUNGS) -> Grid | CutGrid:
+def grid_of(layout: Layout, level: float, rungs: Rungs = RUNGS) -> Grid | CutGrid:
     """The grid of a level: cells or modes along each axis grow by a factor a level."""
-    axes = _axes_of(problem, level, rungs)
-    return Grid(axes) if problem.shape is None else CutGrid.of(axes, problem.shape)
+    axes = _axes_of(layout, level, rungs)
+    shape = layout.problem.shape
+    return Grid(axes) if shape is None else CutGrid.of(axes, shape)
 
 
-def _axes_of(problem: Problem, level: float, rungs: Rungs) -> dict[str, Basis]:
-    return {name: _basis(problem.domain[name], rungs.growth**level, rungs) for name in problem.domain.space}
+def _axes_of(layout: Layout, level: float, rungs: Rungs) -> dict[str, Basis]:
+    return {name: _basis(layout, name, rungs.growth**level, rungs) for name in layout.problem.domain.space}
 
 
-def _basis(axis: Axis, factor: float, rungs: Rungs) -> Basis:
-    if isinstance(axis, Periodic):
-        return Fourier(round(rungs.first_modes * factor), axis.lower, axis.length)
-    return Spline.uniform(axis.lower, axis.upper, round(rungs.first_cells * factor))
+def _basis(layout: Layout, name: str, factor: float, rungs: Rungs) -> Basis:
+    """Modes on a ring where nothing is sudden, splines otherwise; at a jump they have as many derivatives as the
+    equation keeps continuous."""
+    axis, marks = layout.problem.domain[name], layout.landmarks[name]
+    is_ring, layers = isinstance(axis, Periodic), layout.layers(name)
+    is_plain = marks.is_empty and not layers
+    if is_ring and is_plain:
+        return Fourier(max(1, round(rungs.first_modes * factor)), axis.lower, axis.length)
+    cells = max(2, round(rungs.first_cells * factor))
+    if is_plain:
+        return Spline.uniform(axis.lower, axis.upper, cells)
+    repeats = DEGREE + 1 - max(layout.order(name), 1)
+    breaks = cells_along(axis, max(cells, DEGREE + 1) if is_ring else cells, marks, repeats, layers)
+    return Spline(tuple(map(float, breaks)), DEGREE, is_ring)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +136,7 @@ class Ladder:
 
     def discrete(self, level: int) -> Discrete:
         if level not in self._grids:
-            grid = grid_of(self.problem, level, self.rungs)
+            grid = grid_of(self.layout, level, self.rungs)
             self._grids[level] = discretised(self.layout, grid, self.latents.inputs)
         return self._grids[level]
 
@@ -133,8 +145,8 @@ class Ladder:
         axes = len(self.problem.domain.space)
         if level < self.rungs.coarsest or (axes == 0 and level > 0):
             return False
-        wanted = float(np.prod([basis.size for basis in _axes_of(self.problem, level, self.rungs).values()]))
-        if any(isinstance(self.problem.domain[axis], Periodic) for axis in self.problem.domain.space):
+        wanted = float(np.prod([basis.size for basis in _axes_of(self.layout, level, self.rungs).values()]))
+        if any(isinstance(basis, Fourier) for basis in _axes_of(self.layout, level, self.rungs).values()):
             wanted *= len(self.layout.states)
             return level <= 1 or wanted <= self.rungs.most_waves
         return level <= 1 or wanted <= self.rungs.most_functions[axes]
@@ -257,6 +269,9 @@ class Ladder:
                 break
         return paths
 
+    def _breaks(self, forward: ForwardMap) -> list[float]:
+        return [t for t in self.layout.breaks if forward.edges[0] <= t <= forward.edges[-1]]
+
     def _on_grid(self, fitted: Fit, level: int) -> ForwardMap:
         """The map of a fit on the grid of another level."""
         discrete = discretised(self.layout, self.discrete(level).grid, fitted.task.latents.inputs)
@@ -278,7 +293,7 @@ class Ladder:
             paths = [fitted.point.path]
             try:
                 for joined in (2, 4):
-                    edges = np.append(forward.edges[:-1:joined], forward.edges[-1])
+                    edges = np.unique([*forward.edges[:-1:joined], forward.edges[-1], *self._breaks(forward)])
                     fitted.task.counter.runs += 1
                     paths.append(replace(forward, edges=edges).run(inputs))
             except (NotConverged, Singular):

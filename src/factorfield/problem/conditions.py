@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Equation:
     """A differential equation as text, trusted to +- sigma (in units of the equation's left side).
 
-    length  the distance over which it is off together, a number or one per axis; None: a quarter of each axis. It is read
-            by method="forward" alone
+    length  the distance over which it is off together, a number or one per axis; None: a quarter of each axis. Only
+            method="forward" reads it
     """
 
     text: str

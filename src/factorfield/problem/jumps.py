@@ -37,15 +37,21 @@ def with_widths(text: str, domain: Domain) -> str:
 
 def instants(texts: list[str], horizon: Axis, constants: Mapping[str, object]) -> tuple[float, ...]:
     """When something in these texts jumps, or has a kink, everywhere at once: within the horizon, in order."""
+    return places(texts, TIME, horizon, constants)
+
+
+def places(texts: list[str], name: str, horizon: Axis, constants: Mapping[str, object]) -> tuple[float, ...]:
+    """Where along an axis something in these texts jumps, or has a kink, whatever the other axes: in order."""
     numbers = {name: value for name, value in constants.items() if isinstance(value, int | float)}
     found: set[float] = set()
     for text in texts:
         for sides in _levels(parse_sides(text)):
             names = set(names_in(sides))
-            if TIME in names and names <= {TIME, *numbers}:
-                found |= set(_zeros(sides, horizon, numbers))
+            if name in names and names <= {name, *numbers}:
+                found |= set(_zeros(sides, name, horizon, numbers))
     if len(found) > MOST_JUMPS:
-        raise expected(f"at most {MOST_JUMPS} jumps in time", str(len(found)), "a smooth function of t, or ff.Table")
+        attempt = f"a smooth function of {name}, or ff.Table"
+        raise expected(f"at most {MOST_JUMPS} jumps in {name}", str(len(found)), attempt)
     apart = 1e-9 * horizon.length
     return tuple(t for t in sorted(found) if horizon.lower + apart < t < horizon.upper - apart)
 
@@ -70,9 +76,9 @@ def _levels(sides: list[ast.expr]) -> Iterator[list[ast.expr]]:
             yield call.args
 
 
-def _zeros(sides: list[ast.expr], horizon: Axis, numbers: Mapping[str, float]) -> Iterator[float]:
+def _zeros(sides: list[ast.expr], name: str, horizon: Axis, numbers: Mapping[str, float]) -> Iterator[float]:
     def level(t: float | Array) -> Array:
-        return evaluate(sides, {**numbers, TIME: t})
+        return evaluate(sides, {**numbers, name: t})
 
     at = np.linspace(horizon.lower, horizon.upper, SAMPLED)
     values = np.broadcast_to(level(at), at.shape)
