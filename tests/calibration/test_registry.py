@@ -155,3 +155,12 @@ def test_what_is_no_record_is_drawn_again(text: str, tmp_path: Path) -> None:
     assert records.read("row", 0) == whole
     next(tmp_path.rglob("0000.json")).write_text(text)
     assert records.read("row", 0) is None
+
+
+def test_a_record_with_a_number_that_is_no_float_is_drawn_again(tmp_path: Path) -> None:
+    """Whole numbers of JSON have no end; a folder of records may come from elsewhere."""
+    records = Records(tmp_path)
+    sound = {"z": [0.1], "status": "converged", "seconds": 1.0, "commit": "a"}
+    for number, odd in enumerate(({}, {"seconds": 10**400}, {"z": [10**400]})):
+        records.write("row", number, sound | odd)  # type: ignore[arg-type]
+    assert [records.read("row", number) is not None for number in range(3)] == [True, False, False]

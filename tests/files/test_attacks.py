@@ -16,7 +16,7 @@ import factorfield as ff
 from factorfield.cli.app import main
 from factorfield.files.seal import LENGTH
 
-COUNT = int(os.environ.get("FACTORFIELD_ATTACKS", "16"))
+COUNT = int(os.environ.get("FACTORFIELD_ATTACKS", "24"))
 
 
 @pytest.mark.parametrize("kind", sorted(attacks.KINDS))

@@ -19,6 +19,7 @@ from typing import TypedDict, TypeGuard
 
 from factorfield.errors import expected
 from factorfield.files.atomic import complete
+from factorfield.problem.problem import LARGEST_VALUE
 
 PACKAGE = Path(__file__).parents[1]
 ROOMS = ("messages", "problem", "model", "posterior", "methods", "problems", "data", "solution.py", "solving.py")
@@ -71,7 +72,8 @@ def _is_record(found: object) -> TypeGuard[Record]:
         return False
     numbers = found["z"] if isinstance(found["z"], list) else [""]
     texts = isinstance(found["status"], str) and isinstance(found["commit"], str)
-    return texts and all(isinstance(value, int | float) for value in (*numbers, found["seconds"]))
+    values = (*numbers, found["seconds"])
+    return texts and all(isinstance(value, int | float) and not abs(value) > LARGEST_VALUE for value in values)
 
 
 @cache
