@@ -25,9 +25,12 @@ ROOMS = [
 # inside a room imports go from later modules to earlier ones
 ORDER = {
     "space": ["axes", "cells", "arcs", "cut", "grid", "region"],
-    "forward": ["algebra", "newton", "radau", "inputs", "relations", "layout", "terms", "system", "discrete", "paths", "map"],
+    "forward": [
+        "algebra", "newton", "radau", "inputs", "relations", "landmarks", "layout", "terms", "system", "discrete",
+        "paths", "map",
+    ],
     "inference": ["matern", "latents", "measurements", "fit", "hyper", "sites", "ladder", "segments", "stored", "solve"],
-}
+}  # fmt: skip
 
 
 def modules() -> dict[str, Path]:

@@ -68,9 +68,10 @@ def layers_along(problem: Problem, name: str, landmarks: Mapping[str, Landmarks]
     axis = problem.domain[name]
     places_of_layers = list(landmarks[name].jumps)
     for condition in problem.conditions:
-        if isinstance(condition, Boundary) and isinstance(condition.at, Mapping) and name in condition.at:
-            if places([condition.text], TIME, problem.domain[TIME], problem.constants):
-                places_of_layers += [end for end in (axis.lower, axis.upper) if condition.at[name] == end]
+        at = condition.at if isinstance(condition, Boundary) and isinstance(condition.at, Mapping) else {}
+        text = "" if isinstance(condition, Observations) else condition.text
+        if name in at and places([text], TIME, problem.domain[TIME], problem.constants):
+            places_of_layers += [end for end in (axis.lower, axis.upper) if at[name] == end]
     return tuple(places_of_layers)
 
 

@@ -23,7 +23,7 @@ from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.shape import Shape
-from factorfield.problem.statement import Error, Statement
+from factorfield.problem.statement import Statement
 from factorfield.space.axes import LEFT, RIGHT, Held
 
 Array = NDArray[np.float64]
@@ -115,9 +115,6 @@ class Layout:
         return _Reader(problem).layout()
 
 
-_AT_A_POINT = Error("", {})
-
-
 def error_input(statement: Statement) -> str:
     """The name of the input by which an equation, a start or a wall with a sigma is off."""
     return statement.error.name if statement.error is not None else f"_error of {statement.name}"
@@ -148,7 +145,9 @@ class _Reader:
     def _expression(self, statement: Statement) -> Expression:
         if statement.sigma is None:
             return expression_of(self.problem, statement.relation)
-        axes = self.problem.domain.names if statement.kind == "equation" else tuple((statement.error or _AT_A_POINT).lengths)
+        axes = tuple(statement.error.lengths) if statement.error is not None else ()
+        if statement.kind == "equation":
+            axes = self.problem.domain.names
         return expression_of(self.problem, statement.relation, error_input(statement), axes)
 
     def _identity(self, number: int) -> Expression:

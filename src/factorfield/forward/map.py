@@ -190,8 +190,8 @@ class ForwardMap:
                 part = slice((window - begin) * stages, (window - begin + 1) * stages)
                 factor = factors.at(slopes[part], masses[part], float(lengths[window]))
                 if window and float(path.edges[window]) in breaks:
-                    state = path.values[window - 1, -1]
-                    moving = restarted(self.discrete, path.inputs, state, float(path.edges[window]))[1](moving, directions)
+                    state, at = path.values[window - 1, -1], float(path.edges[window])
+                    moving = restarted(self.discrete, path.inputs, state, at)[1](moving, directions)
                 right = pushed[part] + np.stack([pattern.product(slope, moving) for slope in slopes[part]])
                 departures = factor.solve(-right.reshape(-1, width)).reshape(stages, n, width)
                 tangent[window, 0] = moving
