@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import factorfield as ff
+from factorfield.forward.layout import Layout
 from factorfield.inference.latents import Latents, OverSpace, OverTime, latents_of, space_grid
 from factorfield.inference.matern import TimeNodes, distances, kernel
 from factorfield.problem.domain import Domain

@@ -264,8 +264,8 @@ class _Reader:
         return walls
 
     def _missing_walls(self, name: str, equation: Statement, walls: Sequence[Wall]) -> list[Wall]:
-        """As many conditions along every axis as the equation has derivatives along it; those that are not stated, one at
-        each end of an equation of second order, are unknown."""
+        """As many conditions along every axis as the equation has derivatives along it; those that are not stated, one
+        at each end of an equation of second order, are unknown."""
         top = max(number for number, state in enumerate(self.states) if state.field == name)
         added: list[Wall] = []
         for axis in self.problem.domain.space:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.forward.layout import Layout, NotAMap, error_input
 from factorfield.forward.inputs import Input
+from factorfield.forward.layout import Layout, NotAMap, error_input
 from factorfield.forward.relations import State
 from factorfield.inference.matern import RESOLUTION, STATE, TimeNodes, distances, kernel
 from factorfield.problem.coefficients import DEFAULT_LENGTH, Unknown

@@ -168,11 +168,11 @@ def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:
         measurements = segment.fit.task.measurements
         for group in measurements.groups:
             if group.statement.is_direct:
-                sigma = measurements.estimated.get(group.statement.name) if group.stated is None else group.stated
+                sigma: Any = measurements.estimated.get(group.statement.name) if group.stated is None else group.stated
                 if group.statement.noise is not None:
                     sigma = group.statement.noise.spread(float(np.max(sigma)))
                 squares.setdefault(group.statement.jet.field, []).append(
-                    np.broadcast_to(np.square(sigma), group.statement.target.shape)  # type: ignore[arg-type]
+                    np.broadcast_to(np.square(sigma), group.statement.target.shape)
                 )
     noise = {name: float(np.sqrt(np.mean(np.concatenate(parts)))) for name, parts in squares.items()}
     return {name: size for name, size in noise.items() if np.isfinite(size)}  # some noise has no one size
