@@ -119,10 +119,10 @@ def results() -> list[bytes]:
         warnings.simplefilter("ignore")
         for problem in problems:
             found.append(ff.solve(problem).save(Path(folder) / "run.nc").read_bytes())
-        for solution in by_the_map():
-            found.append(solution.save(Path(folder) / "run.nc").read_bytes())
         for problem, cells in on_cells:
             found.append(ff.solve(problem, method="tree", cells=cells).save(Path(folder) / "run.nc").read_bytes())
+        for solution in by_the_map():
+            found.append(solution.save(Path(folder) / "run.nc").read_bytes())
     return found
 
 

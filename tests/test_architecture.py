@@ -29,7 +29,9 @@ ORDER = {
         "algebra", "newton", "radau", "inputs", "relations", "landmarks", "layout", "terms", "system", "discrete",
         "paths", "map",
     ],
-    "inference": ["matern", "latents", "measurements", "fit", "hyper", "sites", "ladder", "segments", "stored", "solve"],
+    "inference": [
+        "matern", "latents", "measurements", "fit", "hyper", "sites", "ladder", "segments", "stored", "solve",
+    ],
 }  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def frozen(problem: ff.Problem, level: int = 0, windows: int = 5) -> tuple[Forwa
     if "t" in problem.domain:
         time = problem.domain["t"]
         edges = time.lower + time.length * np.linspace(0.0, 1.0, windows + 1) ** 2
-    return ForwardMap(discretised(layout, grid_of(problem, level), latents.inputs), edges), latents
+    return ForwardMap(discretised(layout, grid_of(layout, level), latents.inputs), edges), latents
 
 
 def likely(latents: Latents, seed: int = 0) -> Array:

@@ -79,6 +79,15 @@ def test_the_linear_part_and_the_rest_add_up_to_the_relation(name: str) -> None:
     assert not any({str(s) for s in slope.free_symbols} & changing for slope in made.linear.values())
 
 
+def test_the_same_relation_has_the_same_bits_however_many_were_compiled_before() -> None:
+    _, first = expression("transport")
+    seen, places, t = values(first)
+    expected = first.value_and_slopes(seen, places, t)
+    for _ in range(12):
+        for one, other in zip(expression("transport")[1].value_and_slopes(seen, places, t), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_what_is_affine_in_fields_and_inputs_is_known_to_be() -> None:
     assert not expression("linear")[1].is_affine  # k is unknown and multiplies a field
     problem = ff.Problem("u_t = 2*u_xx + x*u + q", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)},

@@ -85,7 +85,7 @@ def solve(  # noqa: PLR0913
     problem: ProblemName,
     settings: Settings = None,
     method: Annotated[
-        str, typer.Option(help="chain, joint, tree, laplace, mean-field, sgd, vi or hmc; left out: the one that suits.")
+        str, typer.Option(help="chain, forward, joint, tree, laplace, mean-field, sgd, vi or hmc; else what suits.")
     ] = "",
     model: ModelName = "",
     out: Annotated[Path | None, typer.Option(help="Write the solution (NetCDF, such as run.nc).")] = None,

@@ -203,10 +203,12 @@ class Compiled:
         self.names, self._of = frozenset(names), of
         infinite = sympy.zoo, sympy.nan, sympy.oo, -sympy.oo
         expressions = [sympy.nan if e.has(*infinite) else e for e in expressions]
-        symbols = [sympy.Symbol(name, real=True) for name in names]
+        # plain names that sort in one order: with SymPy's numbered dummies the order of sums, and so the last bit of
+        # results, would hang on how many were made before
+        plain = {sympy.Symbol(name, real=True): sympy.Symbol(f"v{at:04d}", real=True) for at, name in enumerate(names)}
         self._order = names
         self._function: Callable[..., Any] = sympy.lambdify(
-            symbols, expressions, modules=["scipy", "numpy"], cse=True, dummify=True
+            list(plain.values()), [e.xreplace(plain) for e in expressions], modules=["scipy", "numpy"], cse=True
         )
 
     def __call__(self, values: Mapping[str, Array], places: Points, t: Array) -> list[Array]:

@@ -80,6 +80,9 @@ class Writer:
         if isinstance(latents, Carried):
             for number, name in enumerate(latents.means):
                 numbers |= {f"mean{number}": latents.means[name], f"root{number}": latents.roots[name]}
+        for number, group in enumerate(measurements.groups):
+            if group.site is not None:
+                numbers[f"site{number}"] = np.stack(group.site)
         for number, column in enumerate(segment.columns):
             numbers[f"column{number}"] = column.latents
         for name, values in numbers.items():
@@ -206,7 +209,7 @@ class Reader:
         columns = [self._column(one, f"{prefix}_column{number}", size) for number, one in enumerate(spec["columns"])]
         self._check_paths(latents, stages, [path, *(one for column in columns for one in column.paths)])
         discrete = discretised(self.layout, path.grid, latents.inputs)
-        task = Task(ForwardMap(discrete, path.edges, stages), latents, self._measurements(spec))
+        task = Task(ForwardMap(discrete, path.edges, stages), latents, self._measurements(spec, prefix))
         shares = self.numbers(f"{prefix}_shares", None)
         if np.any(shares < 0.0) or np.any(shares > 1.0):
             raise _misfit("shares of a posterior between 0 and 1", "others")
@@ -266,7 +269,7 @@ class Reader:
             raise _misfit("windows of time", "none")
         return Carried(inputs, means, roots, float(path.edges[0]))
 
-    def _measurements(self, spec: Mapping[str, Any]) -> Measurements:
+    def _measurements(self, spec: Mapping[str, Any], prefix: str) -> Measurements:
         stated = {s.name: s for s in self.problem.statements if s.kind == "observation"}
         names, estimated = spec["measurements"], spec["estimated"]
         if not set(names) <= set(stated) or len(set(names)) != len(names):
@@ -275,7 +278,18 @@ class Reader:
         wanted = {group.statement.name for group in measurements.open}
         if not wanted <= set(estimated) or any(not sigma > 0.0 for sigma in estimated.values()):
             raise _misfit(f"a sigma > 0 of {', '.join(sorted(wanted))}", ", ".join(estimated) or "none")
-        return Measurements(measurements.groups, estimated)
+        groups = tuple(
+            g if g.site is None else replace(g, site=self._site(f"{prefix}_site{number}", len(g.target)))
+            for number, g in enumerate(measurements.groups)
+        )
+        return Measurements(groups, estimated)
+
+    def _site(self, name: str, count: int) -> tuple[Array, Array]:
+        """Values and sigmas that stand for readings with outliers."""
+        values, sigmas = self.numbers(name, 2, count)
+        if not np.all(sigmas > 0.0):
+            raise _misfit("sigmas > 0 of readings", "others")
+        return values, sigmas
 
     def _column(self, spec: Mapping[str, Any], name: str, size: int) -> ErrorColumn:
         if len(spec["paths"]) != len(spec["shares"]):
