@@ -26,7 +26,7 @@ ROOMS = [
 ORDER = {
     "space": ["axes", "cells", "arcs", "cut", "grid", "region"],
     "forward": [
-        "algebra", "newton", "radau", "inputs", "relations", "terms", "system", "layout", "discrete", "paths", "map",
+        "algebra", "newton", "radau", "inputs", "relations", "layout", "terms", "system", "discrete", "paths", "map",
     ],
     "inference": [
         "matern", "latents", "measurements", "fit", "hyper", "sites", "ladder", "segments", "stored", "solve",

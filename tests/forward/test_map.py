@@ -225,10 +225,9 @@ def test_a_decaying_wave_is_the_exact_one() -> None:
 SAID: dict[str, tuple[Callable[[], ff.Problem], str]] = {
     "a second start": (lambda: ff.Problem("u_t = -u", {"t": ff.Interval(0, 1)}, {},
                                           [ff.Initial("u = 1"), ff.Initial("u = 2", sigma=0.1)]), "2 starts"),
+    "too few walls": (lambda: ff.Problem("u_xxxx = 1", {"x": ff.Interval(0, 1)}, {}, [ENDS[0]]), "order 4"),
     "too many walls": (lambda: ff.Problem("u_x = 1", {"x": ff.Interval(0, 1)}, {},
                                           [ENDS[0], ff.Boundary("u = 1", at={"x": 1})]), "order 1"),
-    "a sigma": (lambda: ff.Problem(ff.Equation("u_xx = 1", sigma=0.1), {"x": ff.Interval(0, 1)}, {},
-                                   [ENDS[0], ff.Boundary("u = 1", at={"x": 1})]), "has a sigma"),
 }  # fmt: skip
 
 

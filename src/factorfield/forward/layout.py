@@ -22,7 +22,7 @@ from factorfield.problem.domain import TIME, Periodic
 from factorfield.problem.problem import Problem
 from factorfield.problem.relation import evaluate_coefficient
 from factorfield.problem.shape import Shape
-from factorfield.problem.statement import Statement
+from factorfield.problem.statement import Error, Statement
 from factorfield.space.axes import LEFT, RIGHT, Held
 
 Array = NDArray[np.float64]
@@ -95,8 +95,11 @@ class Layout:
         return _Reader(problem).layout()
 
 
+_AT_A_POINT = Error("", {})
+
+
 def error_input(statement: Statement) -> str:
-    """The name of the input by which a start or a wall with a sigma is off."""
+    """The name of the input by which an equation, a start or a wall with a sigma is off."""
     return statement.error.name if statement.error is not None else f"_error of {statement.name}"
 
 
@@ -123,9 +126,11 @@ class _Reader:
         return State(state.field, state.level + 1) not in self.states
 
     def _expression(self, statement: Statement) -> Expression:
-        is_uncertain = statement.sigma is not None
-        error = error_input(statement) if is_uncertain and statement.kind != "equation" else None
-        return expression_of(self.problem, statement.relation, error)
+        if statement.sigma is None:
+            return expression_of(self.problem, statement.relation)
+        lengths = (statement.error or _AT_A_POINT).lengths
+        axes = self.problem.domain.names if statement.kind == "equation" else tuple(lengths)
+        return expression_of(self.problem, statement.relation, error_input(statement), axes)
 
     def _identity(self, number: int) -> Expression:
         """The rate of a state is the next state."""
@@ -142,9 +147,6 @@ class _Reader:
         equations = [s for s in self.problem.statements if s.kind == "equation"]
         if len(equations) != len(self.problem.fields):
             raise NotAMap(f"{len(equations)} equations for {len(self.problem.fields)} fields")
-        for statement in equations:
-            if statement.sigma is not None:
-                raise NotAMap(f"{statement.name} has a sigma")
         score = np.array([[self._weight(s, name) for s in equations] for name in self.problem.fields])
         rows, columns = optimize.linear_sum_assignment(-score)
         if np.any(score[rows, columns] == 0.0):

@@ -244,8 +244,10 @@ class Compiled:
         return known
 
 
-def expression_of(problem: Problem, relation: Relation, error: str | None = None) -> Expression:
-    """The relation with unknown numbers and functions as inputs; less the input `error` where one is named."""
+def expression_of(
+    problem: Problem, relation: Relation, error: str | None = None, error_axes: Sequence[str] = ()
+) -> Expression:
+    """The relation with unknown numbers and functions as inputs; less the input `error` over axes where one is."""
     import sympy
 
     states = states_of(problem)
@@ -266,16 +268,15 @@ def expression_of(problem: Problem, relation: Relation, error: str | None = None
         whole = whole - _input_symbol(InputJet(error, ()), inputs)
     tables = {n for n, v in problem.constants.items() if isinstance(v, Table) and TIME in v.axes}
     moving = {c for c in relation.coordinates if c == TIME or c.partition("_")[0] in tables}
-    moving |= {str(s) for s, jet in inputs.items() if TIME in _axes_of(problem, jet.name)}
+    for symbol, part in inputs.items():
+        axes = error_axes if part.name == error else _axes_of(problem, part.name)
+        moving |= {str(symbol)} if TIME in axes else set()
     return Expression(whole, fields, inputs, problem.constants, relation.coordinates, frozenset(moving))
 
 
 def _axes_of(problem: Problem, name: str) -> tuple[str, ...]:
-    """The axes that an input varies over; the hidden error of a statement names its axes itself."""
-    if name in problem.functions:
-        return tuple(problem.functions[name].over)
-    errors = {s.error.name: tuple(s.error.lengths) for s in problem.statements if s.error is not None}
-    return errors.get(name, ())
+    """The axes that an unknown coefficient varies over."""
+    return tuple(problem.functions[name].over) if name in problem.functions else ()
 
 
 def _input_symbol(jet: InputJet, inputs: dict[sympy.Symbol, InputJet]) -> sympy.Symbol:

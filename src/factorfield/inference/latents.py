@@ -120,6 +120,20 @@ class OverTime:
         return replace(self, nodes=self.nodes.until(end))
 
 
+@dataclass(frozen=True)
+class AlongTime:
+    """Functions along the axis of time."""
+
+    basis: Basis
+
+    @property
+    def size(self) -> int:
+        return self.basis.size
+
+    def features(self, t: Array, order: int = 0) -> Array:
+        return dense(self.basis, np.asarray(t, float), order)
+
+
 @dataclass(frozen=True, eq=False)
 class Principal:
     """Along an axis: columns (functions, components) make coefficients from components of unit variance, rows
@@ -145,7 +159,10 @@ class OverSpace:
 
     @cached_property
     def input(self) -> Input:
-        return Input(self.name, space=self.grid)
+        if TIME not in self.grid.axes:
+            return Input(self.name, space=self.grid)
+        space = Grid({axis: basis for axis, basis in self.grid.axes.items() if axis != TIME})
+        return Input(self.name, space=space, time=AlongTime(self.grid.axes[TIME]))
 
     @property
     def mean(self) -> Array:
@@ -250,6 +267,10 @@ def latents_of(layout: Layout) -> tuple[Latent, ...]:
                 latents.append(Number(error_input(statement), Unknown(0.0, sigma)))
             else:
                 latents.append(_function(statement.error.name, problem.domain, statement.error.lengths, 0.0, sigma))
+    for equation, statement in zip(problem.equations, problem.statements, strict=False):
+        if equation.sigma is not None:
+            lengths = _lengths(problem.domain, equation.length)
+            latents.append(_function(error_input(statement), problem.domain, lengths, 0.0, float(equation.sigma)))
     for missing in layout.missing:
         level, reach = typical(problem, missing.state)
         latents.append(Number(missing.level, Unknown(level, WIDE * reach)))
@@ -257,6 +278,12 @@ def latents_of(layout: Layout) -> tuple[Latent, ...]:
             lengths = {axis: DEFAULT_LENGTH * problem.domain[axis].length for axis in missing.axes}
             latents.append(_function(missing.name, problem.domain, lengths, 0.0, reach, False))
     return tuple(latents)
+
+
+def _lengths(domain: Domain, given: float | Mapping[str, float] | None) -> dict[str, float]:
+    """Of the error of an equation: as given, or a quarter of every axis."""
+    stated = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(domain.names, given)
+    return {name: float(stated.get(name, DEFAULT_LENGTH * axis.length)) for name, axis in domain.items()}
 
 
 def typical(problem: Problem, state: State) -> tuple[float, float]:
@@ -281,7 +308,9 @@ def _function(
         grid = space_grid(domain, {axis: shown[axis] for axis in ordered})
         return OverSpace(name, grid, domain, level, std, ordered, not is_stated)
     if len(lengths) > 1:
-        raise NotAMap(f"{name} varies over time and space")
+        ordered = {axis: lengths[axis] for axis in domain.names if axis in lengths}
+        grid = space_grid(domain, {axis: shown[axis] for axis in ordered})
+        return OverSpace(name, grid, domain, level, std, ordered, not is_stated)
     nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, shown[TIME])
     return OverTime(name, nodes, level, std, lengths[TIME], domain[TIME].length)
 

@@ -55,7 +55,7 @@ def with_sites(start: Fit, tuning: Tuning, rounds: Rounds = ROUNDS) -> Fit:
     return _finished(current)
 
 
-def _rows_of_sites(measurements: Measurements) -> NDArray[np.int64]:
+def _rows_of_sites(measurements: Measurements) -> NDArray[np.intp]:
     marks = [np.full(len(g.target), g.site is not None) for g in measurements.groups]
     return np.flatnonzero(np.concatenate(marks))
 
@@ -79,8 +79,8 @@ def settled(current: Fit, rounds: Rounds) -> tuple[Measurements, float]:
     chosen = _rows_of_sites(measurements)
     before = None
     for _ in range(rounds.most_rounds):
-        slopes = current.slopes * (current.task.measurements.sigmas / measurements.sigmas)[:, None]
-        trial = replace(current, task=replace(current.task, measurements=measurements), kept_slopes=slopes)
+        scaled = current.slopes * (current.task.measurements.sigmas / measurements.sigmas)[:, None]
+        trial = replace(current, task=replace(current.task, measurements=measurements), kept_slopes=scaled)
         mean, variance = _marginals(trial, measurements.sigmas)
         moved = np.inf if before is None else float(np.max(np.abs(mean - before)[chosen] / np.sqrt(variance[chosen])))
         before = mean

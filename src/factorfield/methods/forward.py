@@ -168,9 +168,10 @@ def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:
         measurements = segment.fit.task.measurements
         for group in measurements.groups:
             if group.statement.is_direct:
-                sigma: Any = measurements.estimated.get(group.statement.name) if group.stated is None else group.stated
+                estimated = measurements.estimated.get(group.statement.name, 0.0)
+                sigma = np.asarray(estimated if group.stated is None else group.stated, float)
                 if group.statement.noise is not None:
-                    sigma = group.statement.noise.spread(float(np.max(sigma)))
+                    sigma = np.asarray(group.statement.noise.spread(float(np.max(sigma))))
                 squares.setdefault(group.statement.jet.field, []).append(
                     np.broadcast_to(np.square(sigma), group.statement.target.shape)
                 )
