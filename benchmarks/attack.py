@@ -1,7 +1,7 @@
 """What files from strangers can do: thousands of changed results, data and problem files, each in a process of its own.
 
-    python benchmarks/attack.py                       2,000 of each kind, and 24 kills of a sweep
-    python benchmarks/attack.py --count 100 --kills 0
+    python benchmarks/attack.py                       2,000 of each kind, 500 faults (faults.py), 24 kills of a sweep
+    python benchmarks/attack.py --count 100 --faults 20 --kills 0
     python benchmarks/attack.py --table               the tables of what is there, as in benchmarks/results/attack.md
 
 A process that has loaded the package forks for every file. The child runs the commands that a person would run; from
@@ -35,6 +35,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ["PYTHONPATH"] = str(ROOT / "src")
+
+import faults  # noqa: E402
 
 import attacks  # noqa: E402
 
@@ -219,6 +222,18 @@ def attack(count: int, store: Path) -> None:
                     sink.flush()
 
 
+def make_faults(count: int, store: Path) -> None:
+    done = {entry["number"] for entry in kept(store) if entry["kind"] == "fault"}
+    with tempfile.TemporaryDirectory() as name, open(store, "a", encoding="utf-8") as sink:
+        home = Path(name)
+        warm_up(home)
+        gc.freeze()
+        for number in range(count):
+            if number not in done:
+                sink.write(json.dumps(faults.fault(number, home, attacks.results()[0])) + "\n")
+                sink.flush()
+
+
 def warm_up(folder: Path) -> None:
     """Whole files of each kind, so that every child begins with all that the commands load."""
     whole = {"result": attacks.results()[2], "problem": attacks.POSED.format(name="data.csv").encode()}
@@ -278,17 +293,20 @@ def table(entries: list[dict[str, object]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000, help="files of each kind")
+    parser.add_argument("--faults", type=int, default=500)
     parser.add_argument("--kills", type=int, default=24)
     parser.add_argument("--out", type=Path, default=Path("attack.jsonl"), help="one line per file; resumed")
     parser.add_argument("--table", action="store_true", help="run nothing")
     chosen = parser.parse_args()
     if not chosen.table:
         attack(chosen.count, chosen.out)
+        make_faults(chosen.faults, chosen.out)
         if chosen.kills and not any(entry["kind"] == "kills" for entry in kept(chosen.out)):
             with tempfile.TemporaryDirectory() as folder, open(chosen.out, "a", encoding="utf-8") as sink:
                 sink.write(json.dumps({"kind": "kills", **kills(chosen.kills, Path(folder))}) + "\n")
     entries = kept(chosen.out)
-    print(changes(entries), table(entries), sep="\n\n")
+    made = [entry for entry in entries if entry["kind"] == "fault"]
+    print(changes(entries), table(entries), faults.table(made), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,28 @@ def flipped(content: bytes, rng: Random, most: int = 30) -> bytes:
     return bytes(changed)
 
 
+LONG, SHORT = 1_000_003, 5  # lengths of texts that `share_heap` knows by
+
+
+def heap_attribute(item: h5py.Group | h5py.Dataset, count: int, name: str = "texts") -> None:
+    """An attribute of one long text and many short ones: for `share_heap`."""
+    item.attrs[name] = np.array(["a" * LONG] + ["b" * SHORT] * (count - 1), dtype=h5py.string_dtype())
+
+
+def share_heap(path: Path) -> None:
+    """Every short text becomes the long one before it: an element is its length, its heap and a number there."""
+    content = bytearray(path.read_bytes())
+    long, short = LONG.to_bytes(4, "little"), SHORT.to_bytes(4, "little")
+    at = content.find(long)
+    while at >= 0:
+        first, following = content[at : at + 16], at + 16
+        while content[following : following + 4] == short:
+            content[following : following + 16] = first
+            following += 16
+        at = content.find(long, following)
+    path.write_bytes(content)
+
+
 # -- results
 
 
@@ -134,13 +156,17 @@ def resealed(content: bytes, change: Callable[[h5py.File], None]) -> bytes:
         path.write_bytes(content)
         with h5py.File(path, "a") as file:
             change(file)
+        share_heap(path)
         seal(path)
         return path.read_bytes()
 
 
 def result(rng: Random) -> Mutant:
     content = results()[rng.integers(len(results()))]
-    how = str(rng.choice(["flipped", "flipped and sealed", "cut", "text", "attribute", "array", "elsewhere", "huge"]))
+    how = str(rng.choice([
+        "flipped", "flipped and sealed", "cut", "text", "attribute", "array", "elsewhere", "huge", "more attributes",
+        "shared texts", "numbers", "odd settings",
+    ]))  # fmt: skip
     if how == "flipped":
         changed = flipped(content, rng)
     elif how == "cut":
@@ -154,7 +180,8 @@ def result(rng: Random) -> Mutant:
     else:
         changes = {
             "text": _other_text, "attribute": _other_attribute, "array": _other_array, "elsewhere": _elsewhere,
-            "huge": _huge,
+            "huge": _huge, "more attributes": _more_attributes, "shared texts": _shared_texts, "numbers": _other_number,
+            "odd settings": _odd_settings,
         }  # fmt: skip
         changed = resealed(content, lambda file: changes[how](file, rng))
     assert how == "flipped" or how == "cut" or MARK in changed
@@ -216,6 +243,56 @@ def _other_array(file: h5py.File, rng: Random) -> None:
     ][rng.integers(4)]  # fmt: skip
     del file[name]
     file[name] = changed
+
+
+def _more_attributes(file: h5py.File, rng: Random) -> None:
+    """Long, many, of odd kinds, or texts that share one entry of the heap."""
+    items = [file, *(item for item in file.values() if isinstance(item, h5py.Dataset))]
+    item = items[rng.integers(len(items))]
+    how = rng.integers(5)
+    if how == 0:
+        heap_attribute(item, int(rng.choice([3, 900, 3900])))
+    elif how == 1:
+        for number in range(int(rng.choice([10, 3000]))):
+            item.attrs[f"a{number}"] = "b" * int(rng.choice([1, 60_000 if number < 300 else 1]))
+    elif how == 2:
+        kind = [("a", "f8"), ("b", "S3")] if rng.random() < 0.5 else "f8"
+        item.attrs["large"] = np.zeros(int(rng.choice([8, 4000])), kind)
+    elif how == 3:
+        item.attrs["place"] = next(iter(file.values())).ref
+    else:
+        kinds = ["units", "_FillValue", "scale_factor", "dtype", "coordinates", "calendar", "CLASS", "NAME"]
+        item.attrs[str(rng.choice(kinds))] = [np.nan, "x" * 1000, -1, np.zeros(3), h5py.Empty("f8")][rng.integers(5)]
+
+
+def _shared_texts(file: h5py.File, rng: Random) -> None:
+    """A variable of texts that share one entry of the heap: a megabyte that reads as gigabytes."""
+    names = ["field", "coefficient", "x", "truth", "posterior/weight_mean", "unused", "posterior/unused"]
+    name = str(rng.choice(names))
+    if name in file:
+        del file[name]
+    count = int(rng.choice([2, 40, 3900]))
+    file[name] = np.array(["a" * LONG] + ["b" * SHORT] * (count - 1), dtype=h5py.string_dtype())
+
+
+def _other_number(file: h5py.File, rng: Random) -> None:
+    """One number of the posterior or of the field beside it, by a little or by much."""
+    known = [*(f"posterior/{name}" for name in file["posterior"]), "mean", "std", "coefficient_mean", "x", "t"]
+    names = [name for name in known if name in file and file[name].dtype.kind == "f" and file[name].size]
+    name = names[rng.integers(len(names))]
+    values = np.atleast_1d(file[name][()])
+    at = rng.integers(values.size)
+    values.flat[at] = [values.flat[at] * 1.5, values.flat[at] + 1e-3, -values.flat[at], 0.0][rng.integers(4)]
+    file[name][...] = values.reshape(file[name].shape)
+
+
+def _odd_settings(file: h5py.File, rng: Random) -> None:
+    key = str(rng.choice(["settings", "trace", "timings", "noise", "advice"]))
+    document = json.loads(file.attrs[key])
+    odd = [float("nan"), float("-inf"), 10**400, [[1, 2], [3]], {"a": float("nan")}, [float("nan")], 1e308, -1, 0, True]
+    for entry in list(document)[: rng.integers(1, 4)] if isinstance(document, dict) else ():
+        document[entry] = odd[rng.integers(len(odd))]
+    file.attrs[key] = json.dumps(document or odd)
 
 
 def _elsewhere(file: h5py.File, rng: Random) -> None:
@@ -374,7 +451,7 @@ def _csv(rng: Random) -> tuple[str, bytes]:
 
 
 def _hdf5(ending: str, rng: Random) -> tuple[str, bytes]:
-    how = str(rng.choice(["flipped", "cut", "elsewhere", "huge", "type", "many"]))
+    how = str(rng.choice(["flipped", "cut", "elsewhere", "huge", "type", "many", "more attributes", "shared texts"]))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"a.{ending}"
         if ending == "nc":
@@ -395,12 +472,17 @@ def _hdf5(ending: str, rng: Random) -> tuple[str, bytes]:
                 _point_elsewhere(file, name, rng)
             elif how == "many":
                 _many(file, name, rng)
+            elif how == "more attributes":
+                _more_attributes(file, rng)
+            elif how == "shared texts":
+                file[name] = np.array(["a" * LONG] + ["b" * SHORT] * int(rng.choice([6, 3900])), h5py.string_dtype())
             elif how == "huge":
                 shape = tuple(int(n) for n in rng.choice([7, 1 << 16, 1 << 35], size=rng.integers(1, 4)))
                 file.create_dataset(name, shape, "f8", chunks=tuple(min(n, 64) for n in shape))
             else:
                 kinds = [["a", "b"], np.zeros(7, complex), h5py.Empty("f8"), np.zeros(7, [("a", "f8")])]
                 file[name] = [*kinds, np.zeros((7, 2))][rng.integers(5)]
+        share_heap(path)
         return how, path.read_bytes()
 
 
@@ -435,6 +517,7 @@ def text(rng: Random) -> str:
 def problem(rng: Random) -> Mutant:
     how = str(rng.choice([
         "conditions", "of", "many", "lengths", "sizes", "paths", "nesting", "units of the domain", "method", "table",
+        "names", "narrow",
     ]))  # fmt: skip
     lines = _with_method(rng) if how == "method" else _posed(rng, how)
     if rng.random() < 0.2:  # and some damage
@@ -475,6 +558,17 @@ def _posed(rng: Random, how: str) -> list[str]:
         lines += [file] if how == "paths" else ["x = [0.1, 0.5, 0.9]", "t = 0.5", f'of = "{text(rng)}"']
         values = rng.choice(["[0.1, 0.2, 0.3]", "[1e308, 0, 1]", "[-1, -2, 0.5]"])
         lines += [] if how == "paths" else [f"value = {values}"]
+    if how == "names":
+        name = str(rng.choice(["a" * 60_000, "$(touch pwned)", "\\u001b[31m", "sigma" * 9000, "`id`", "\\u202e"]))
+        key = str(rng.choice(["units", "parameters", "output", "method", "initial"]))
+        lines += ["[[initial]]" if key == "initial" else f"[{key}x]" if key == "parameters" else f"[{key}]"]
+        lines += [f'"{name}" = "{name}"']
+    if how == "narrow":
+        width = rng.choice([1e-2, 1e-4, 1e-9, 1e-300])
+        shapes = ["point({a} - 0.7, {w})", "exp(-(({a} - 0.3)/{w})**2)", "where({a} > 0.3 and {a} < 0.3 + {w}, 1, 0)"]
+        formula = str(rng.choice(shapes)).format(a=str(rng.choice(["x", "t"])), w=width)
+        lines += ["[[initial]]", f'text = "u = {formula.replace("t", "x") if "point" not in formula else "0"}"']
+        lines[0] = f'equation = "u_t = nu*u_xx + {formula}"'
     if how == "sizes":
         lines += ["[method]", f"modes = {{ x = {rng.choice([1, 100, 2000, 10**9])} }}"]
     if how == "paths" and rng.random() < 0.5:
@@ -508,5 +602,8 @@ KINDS: dict[str, Callable[[Random], Mutant]] = {"data": data, "problem": problem
 COMMANDS = {  # what is run on each, FILE standing for its name
     "data": [["check", "FILE"]],
     "problem": [["check", "FILE"]],
-    "result": [["show", "FILE"], ["report", "FILE", "--out", "page.html"], ["predict", "FILE", "--at", "points.csv"]],
+    "result": [
+        ["show", "FILE"], ["report", "FILE", "--out", "page.html"], ["predict", "FILE", "--at", "points.csv"],
+        ["next", "FILE", "--sigma", "0.1"],
+    ],
 }

@@ -43,3 +43,31 @@ def test_one_and_two_threads_agree(name: str, method: str, tmp_path: Path) -> No
     rounding = 1e-13 * np.max(np.abs(one["mean"]))
     assert np.max(np.abs(one["mean"] - two["mean"]) / (one["std"] + 1e6 * rounding)) < 1e-6
     assert np.max(np.abs(one["std"] / two["std"] - 1)) < 1e-6
+
+
+def test_threads_that_solve_leave_blas_its_number_of_threads() -> None:
+    """The one that began first must not be the one whose number stays, whatever the order they end in."""
+    code = """
+import threading
+from threadpoolctl import threadpool_info
+from factorfield import threads
+def counts():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+import numpy, scipy.linalg
+before, inside, first_out = counts(), threading.Event(), threading.Event()
+def first():
+    with threads.suited_to(1):
+        inside.wait()
+    first_out.set()
+worker = threading.Thread(target=first)
+worker.start()
+with threads.suited_to(1):
+    inside.set()
+    first_out.wait()
+    assert set(counts()) == {1}, counts()  # the other one has left, this one is still at work
+worker.join()
+assert counts() == before, (before, counts())
+"""
+    variables = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "2")
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ class ProblemError(ValueError):
 
 
 LONGEST = 400  # characters of a part of an error: names in it may come from a file
+LONGEST_NAME, MOST_NAMES = 60, 500  # characters of a misspelt name, and how many it is compared with
 FAILED = (ProblemError, ValueError, ArithmeticError)  # how a search ends that led nowhere; LinAlgError is a ValueError
 
 
@@ -61,10 +63,20 @@ def shown_path(path: Path) -> str:
     return visible(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
+def command(*words: str | Path) -> str:
+    """A line for a shell: words from files and paths are quoted, so that nothing in them runs."""
+    return shlex.join(visible(str(word)) for word in words)
+
+
 def nearest(name: str, options: Iterable[str], otherwise: str = "") -> str:
-    """Advice for a misspelt name: the closest option if there is one, else `otherwise`, else all of them."""
+    """Advice for a misspelt name: the closest option if there is one, else `otherwise`, else all of them.
+
+    Only short names are compared, and not more than a few hundred: the time grows with the square of their length.
+    """
     known = sorted(options)
-    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    short = [option for option in known if len(option) <= LONGEST_NAME][:MOST_NAMES]
+    near = short if len(name) <= LONGEST_NAME else []
+    close = difflib.get_close_matches(name.lower(), near, n=1, cutoff=0.5)
     if not known:
         return "leaving it out"
     return f"{close[0]!r}" if close else otherwise or "one of " + ", ".join(known)

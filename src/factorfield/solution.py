@@ -85,6 +85,9 @@ class Solution:
         found = "".join(f"; {n} = {p['mean']:.4g} +- {p['std']:.2g}" for n, p in self.parameters.items())
         return f"Solution({self.problem!r} by {method}, {weights} weights; {self.status}: {self.status.help}{found})"
 
+    def __copy__(self) -> Solution:
+        return replace(self)  # as it is; copy.deepcopy and pickle go through the file form (solving.py)
+
     @property
     def problem(self) -> Problem:
         return self.posterior.problem

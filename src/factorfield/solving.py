@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, overload
 
 from factorfield import methods
@@ -18,6 +21,7 @@ from factorfield.progress import Progress, bar
 from factorfield.solution import Solution, with_std_parts
 from factorfield.solution import load as read_solution
 
+FILE = "solution.nc"
 RESUMABLE = ("chain", "tree")  # methods whose solutions can be conditioned
 
 
@@ -78,6 +82,22 @@ def load(path: str | os.PathLike[str]) -> Solution:
     return replace(found, resume=methods.get(name).taken_up(found)) if name in RESUMABLE else found  # type: ignore
 
 
+def _as_bytes(solution: Solution) -> tuple[Callable[[bytes], Solution], tuple[bytes]]:
+    """How pickle, copy.deepcopy and workers hand a solution on: as the bytes of its file, which `load` checks."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _from_bytes, (solution.save(Path(folder) / FILE).read_bytes(),)
+
+
+def _from_bytes(content: bytes) -> Solution:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        path.write_bytes(content)
+        return load(path)
+
+
+copyreg.pickle(Solution, _as_bytes)  # here: what continues a solution are methods
+
+
 def default_model(problem: Problem, *, method: str = "joint", **options: Any) -> Model:
     """The first model that ff.solve(problem, method=method, **options) would solve; options are the model's."""
     chosen, of_model = methods.configured(method, options)
@@ -114,7 +134,7 @@ def _solve_one(
         model = _as_model(problem, method, of_model)
         return _refined(replace(model, start=start) if start else model, method, progress)
 
-    if _is_gaussian(_problem_of(item)):
+    if _is_gaussian(_problem_of(item)) or hasattr(method, "solve"):
         return run(item, {})
     if isinstance(item, Model):
         raise expected("a problem, not a model, where noise is not Gaussian", repr(item.problem), "ff.solve(problem)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -86,3 +87,37 @@ def test_pdebench_rows_are_read_bit_exactly_with_repaired_coordinates(pdebench: 
     assert problem.constants == {"b": 0.4}
     # the stored field's own error at b = 0.4 is 1.2e-3 on average (FACTS.md)
     assert float(np.sqrt(((problem.stored - problem.truth) ** 2).mean())) < 4e-3
+
+
+def replaced(name: str, values: object) -> Callable[[h5py.File], None]:
+    def change(file: h5py.File) -> None:
+        if name in file:
+            del file[name]
+        file[name] = values
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda file: file.attrs.update(beta=np.nan), "b up to"),
+        (lambda file: file.attrs.update(beta=1e308), "b up to"),
+        (replaced("t-coordinate", np.zeros(22)), "times that increase"),
+        (replaced("t-coordinate", np.zeros(5000)), "at most 43 numbers in 't-coordinate'"),
+        (replaced("tensor", np.zeros((3, 21, 1))), "4 cells or more"),
+        (replaced("tensor", np.zeros((0, 21, 32))), "rows, two times"),
+        (replaced("tensor", np.full((3, 21, 32), np.nan)), "numbers in every row"),
+        (replaced("pdebench-row", ["a", "b", "c"]), "numbers in 'pdebench-row'"),
+    ],
+)  # fmt: skip
+def test_files_that_somebody_made_up_are_refused_in_one_line(
+    change: Callable[[h5py.File], None], said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.hdf5"
+    with h5py.File(path, "w") as file:
+        file["tensor"], file.attrs["beta"] = np.zeros((3, 21, 32), "f4"), 0.4
+        file["t-coordinate"] = np.linspace(0, 2, 22)
+        change(file)
+    with pytest.raises(ff.ProblemError, match=said):
+        open_rows(path)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import integrate
 
 import factorfield as ff
-from factorfield.forward.discrete import Layout, NotAMap, discretised
+from factorfield.forward.layout import Layout, NotAMap, discretised
 from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.inference.ladder import grid_of
@@ -59,7 +59,8 @@ steady = pytest.mark.parametrize("name", ["rod", "plane", "disk"])
 
 
 def frozen(problem: ff.Problem, level: int = 0, windows: int = 5) -> tuple[ForwardMap, Latents]:
-    latents, layout = Latents(latents_of(problem)), Layout.of(problem)
+    layout = Layout.of(problem)
+    latents = Latents(latents_of(layout))
     edges = np.empty(0)
     if "t" in problem.domain:
         time = problem.domain["t"]

@@ -16,7 +16,7 @@ TEXTS = {
     "transport": "u_t + u*u_x = k*u_xx + q*u**2",
     "uneven": "u_t = c*u_xx + c_x*u_x",
     "table": "u_t = D*u_xx + exp(-u)*x*t",
-    "jumps": "u_t = where(x < 0.5, 1, k)*u_xx + max(x, t)",
+    "jumps": "u_t = k*where(x < 0.5, 1, 2)*u_xx + max(x, t)",
 }
 
 
@@ -32,7 +32,7 @@ def expression(name: str) -> tuple[ff.Problem, Expression]:
         [ff.Initial("u = sin(pi*x)"), ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})],
     )  # fmt: skip
     (statement,) = (s for s in problem.statements if s.kind == "equation")
-    return problem, expression_of(problem, statement.relation, problem.fields)
+    return problem, expression_of(problem, statement.relation)
 
 
 def values(made: Expression) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]:
@@ -83,7 +83,7 @@ def test_what_is_affine_in_fields_and_inputs_is_known_to_be() -> None:
     assert not expression("linear")[1].is_affine  # k is unknown and multiplies a field
     problem = ff.Problem("u_t = 2*u_xx + x*u + q", {"x": ff.Periodic(0, 1), "t": ff.Interval(0, 1)},
                          {"q": ff.Unknown(0.0, 1.0, over="t")}, [ff.Initial("u = 0")])  # fmt: skip
-    assert expression_of(problem, problem.statements[0].relation, ("u",)).is_affine
+    assert expression_of(problem, problem.statements[0].relation).is_affine
 
 
 def test_a_positive_function_is_the_exponential_of_what_is_inferred() -> None:

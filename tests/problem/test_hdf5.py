@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import attacks
 import factorfield as ff
 from factorfield.problem import tables
 
@@ -186,3 +187,53 @@ def test_what_xarray_thinks_of_odd_attributes_is_not_told(tmp_path: Path) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.array_equal(observed(tmp_path / "a.nc").columns["x"], COLUMNS["x"])
+
+
+# -- attributes: xarray reads all of them
+
+
+def test_texts_that_share_one_entry_of_the_heap_are_counted_before_they_are_read(tmp_path: Path) -> None:
+    """A file of 1 MB that reads as 3 GB."""
+    path = tmp_path / "a.nc"
+    with h5py.File(path, "w") as file:
+        for name, values in COLUMNS.items():
+            file[name] = values
+        attacks.heap_attribute(file["u"], 3000)
+    attacks.share_heap(path)
+    assert path.stat().st_size < 1_500_000
+    with pytest.raises(ff.ProblemError, match="at most 16 texts in an attribute of u"):
+        observed(path)
+
+
+def test_long_texts_in_many_attributes_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("factorfield.problem.hdf5.MOST_TEXT", 1 << 20)
+    path = tmp_path / "a.nc"
+    with h5py.File(path, "w") as file:
+        for name, values in COLUMNS.items():
+            file[name] = values
+        for index in range(20):
+            file["u"].attrs[f"a{index}"] = "c" * 60_000
+    with pytest.raises(ff.ProblemError, match="attributes of 1 MiB in all"):
+        observed(path)
+
+
+def test_a_file_has_no_more_attributes_than_are_read_in_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("factorfield.problem.hdf5.MOST_ATTRIBUTES", 50)
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name, values in COLUMNS.items():
+            file[name] = values
+        for index in range(60):
+            file.attrs[f"a{index}"] = index
+    with pytest.raises(ff.ProblemError, match="at most 50 attributes"):
+        observed(path)
+
+
+def test_attributes_of_a_sound_file_are_no_hindrance(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    table = xr.Dataset({name: ("point", values) for name, values in COLUMNS.items()})
+    table["u"].attrs = {"flags": ["good", "bad", "none"], "range": np.arange(40.0), "long_name": "temperature"}
+    table.to_netcdf(path, engine="h5netcdf")
+    assert len(np.ravel(observed(path).columns["u"])) == 3

@@ -4,10 +4,9 @@ Exit codes: 0 solved (with a note if iterations ran out), 1 nothing to trust, 2 
 """
 
 # no `from __future__ import annotations` here: Typer would evaluate every annotation from text at every start
+import io
 import os
-import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,12 +21,13 @@ from factorfield.cli.calibrate import calibrate
 from factorfield.cli.compare import compare
 from factorfield.cli.data import app as data_app
 from factorfield.cli.files import check, new, print_summary, seconds_rows, show, summary
-from factorfield.cli.output import Level, checked_level, print_json
+from factorfield.cli.output import Level, checked_level, print_json, say
 from factorfield.cli.pictures import plot_run, report_run
 from factorfield.cli.predict import predict
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, list_problems, posed_problem
 from factorfield.cli.questions import next_places, rank
 from factorfield.cli.reproduce import reproduce
+from factorfield.cli.signals import LINE, unwinding
 from factorfield.errors import Advice, AdviceWarning, ProblemError, expected, recorded, shown_path, visible
 from factorfield.version import __version__
 
@@ -63,13 +63,13 @@ def _version(value: bool) -> None:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    typer.echo(f"factorfield {__version__}")
-    typer.echo(f"python {platform.python_version()}")
+    say(f"factorfield {__version__}")
+    say(f"python {platform.python_version()}")
     for name in PACKAGES:
         try:
-            typer.echo(f"{name} {version(name)}")
+            say(f"{name} {version(name)}")
         except PackageNotFoundError:
-            typer.echo(f"{name} not installed")
+            say(f"{name} not installed")
     raise typer.Exit
 
 
@@ -135,9 +135,9 @@ def solve(  # noqa: PLR0913
     written = {key: shown_path(path) for key, path in (("solution", out), ("picture", plot)) if path is not None}
     _print_solution(summary(solution, field, level), seconds, written, as_json)
     if solution.status != "converged":
-        typer.echo(f"note: {solution.status}: {solution.status.help}", err=True)
+        say(f"note: {solution.status}: {solution.status.help}", err=True)
     if solution.settings.get("model") == "paper":
-        typer.echo(f"note: {AS_PUBLISHED}", err=True)
+        say(f"note: {AS_PUBLISHED}", err=True)
     if solution.status == "diverged":
         raise typer.Exit(1)
 
@@ -148,7 +148,7 @@ def _print_solution(document: "Summary", seconds: dict[str, float], written: dic
         return
     print_summary(document, seconds_rows(seconds))
     for label, path in written.items():
-        typer.echo(f"{label} written to {path}")
+        say(f"{label} written to {path}")
 
 
 # help lists commands in this order: from a first file to the paper
@@ -164,19 +164,33 @@ app.add_typer(data_app, name="data")
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: what the library says as an error becomes one line and exit code 2."""
-    with warnings.catch_warnings(), _streams(), _signals():
+    with warnings.catch_warnings(), _streams(), unwinding() as signals:
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", RuntimeWarning)  # of overflow on the way of a search: the status says what came
         warnings.showwarning = _show_warning
-        code, line = _run(arguments)
+        code, line = 0, ""
+        try:
+            signals.running = True
+            code, line = _run(arguments)
+            signals.running = False
+        except BaseException:  # what broke because a signal came in between is no error of its own
+            if signals.received is None:
+                raise
+        if signals.received is not None:
+            code, line = 128 + signals.received, LINE
+        signals.ending = line == LINE
         if line:
             with suppress(OSError):  # stderr may be full too
-                typer.echo(visible(line) if line.startswith("error: ") else line, err=True)  # help has lines
+                say(visible(line) if line.startswith("error: ") else line, err=True)  # help has lines
     sys.exit(code)
 
 
 @contextmanager
 def _streams() -> Iterator[None]:
     """A program without stdout or stderr (`>&-`) writes to nowhere, and one whose reader is gone ends quietly."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal's encoding lacks is spelt out
+            stream.reconfigure(errors="backslashreplace")
     lost = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
     with ExitStack() as opened:
         for name in lost:
@@ -198,45 +212,20 @@ def _exchanged(name: str, stream: TextIO) -> Iterator[None]:
         setattr(sys, name, None)
 
 
-class Ended(SystemExit):
-    """By a signal. Not KeyboardInterrupt: Python ends itself by SIGINT if code that it compiles on the way saw one."""
-
-
-@contextmanager
-def _signals() -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does: files are whole, and workers of a sweep end too."""
-
-    def end(number: int, _: object) -> None:
-        raise Ended(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
-        yield
-        return
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _run(arguments: list[str] | None) -> tuple[int, str]:
     """The exit code of a command line, and the line that explains it."""
-    told = "interrupted; files are whole: as before, or finished"
     try:
         width = {} if sys.stdout.isatty() else {"terminal_width": PIPED_WIDTH}  # help is not cut for a pipe
         code = app(arguments, prog_name="factorfield", standalone_mode=False, **width)
-        return code or 0, told if code == 130 else ""
+        return code or 0, LINE if code == 130 else ""
     except ProblemError as problem:
         return 2, f"error: {problem}"
-    except Ended as end:
-        return int(end.code or 0), told
     except SystemExit as end:  # Click ends with 1 when its reader is gone: that is no failure of the command
         if not isinstance(end.__context__, BrokenPipeError):
             raise
         return READER_GONE, ""
     except KeyboardInterrupt:
-        return 130, told
+        return 130, LINE
     except MemoryError:
         return 2, f"error: {expected('a problem that fits into memory', 'a larger one', 'fewer modes or points')}"
     except OSError as problem:
@@ -244,7 +233,7 @@ def _run(arguments: list[str] | None) -> tuple[int, str]:
         return 2, f"error: {expected('files that can be read and written', reason, 'another path')}"
     except Exception as problem:
         if type(problem).__name__ == "Abort":
-            return 130, told
+            return 130, LINE
         if not isinstance(problem, UsageError):  # a bug of ours: its traceback is what helps
             raise
         return _usage(problem)
@@ -269,7 +258,7 @@ def _usage(problem: UsageError) -> tuple[int, str]:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     prefix = "advice" if issubclass(category, AdviceWarning) else "warning"
-    typer.echo(visible(f"{prefix}: {message}"), err=True)
+    say(f"{prefix}: {message}", err=True)
 
 
 if __name__ == "__main__":

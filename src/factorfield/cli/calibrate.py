@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from factorfield.cli.output import print_table
+from factorfield.cli.output import print_table, say
 from factorfield.errors import expected, shown_path
 
 
@@ -28,7 +28,7 @@ def calibrate(
     from factorfield.calibration.records import Records
     from factorfield.calibration.registry import chosen
     from factorfield.calibration.study import registry_table, study
-    from factorfield.files.atomic import complete
+    from factorfield.files.atomic import write_text
     from factorfield.files.results import check_writable
     from factorfield.progress import bar
 
@@ -45,6 +45,5 @@ def calibrate(
     table = registry_table(found)
     print_table(table.title, table.header, table.cells())
     if target is not None:
-        with complete(target) as part:
-            part.write_text(page(found) if target.suffix == ".md" else table.csv())
-        typer.echo(f"written to {shown_path(target)}")
+        write_text(target, page(found) if target.suffix == ".md" else table.csv())
+        say(f"written to {shown_path(target)}")

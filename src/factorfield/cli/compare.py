@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from factorfield.cli.output import number, print_json, print_table, share
+from factorfield.cli.output import number, print_json, print_table, say, share
 from factorfield.cli.problems import AllowOutside, Json, ModelName, ProblemName, Settings, posed_problem
-from factorfield.errors import ProblemError, shown_path, visible
+from factorfield.errors import ProblemError, shown_path
 
 COMPARED = ("joint", "mean-field", "hmc", "vi", "sgd", "laplace")
 
@@ -59,13 +59,13 @@ def compare(
     else:
         _print_comparison(f"{problem}: {subject.size} weights, {subject.factors} factors", rows)
         if plot is not None:
-            typer.echo(f"picture written to {shown_path(plot)}")
+            say(f"picture written to {shown_path(plot)}")
     for contender in contenders:
         status = contender.solution.status
         if status != "converged":
-            typer.echo(f"note: {contender.method}: {status}: {status.help}", err=True)
+            say(f"note: {contender.method}: {status}: {status.help}", err=True)
     for name, why in refused.items():
-        typer.echo(visible(f"note: {name}: refused: {why}"), err=True)
+        say(f"note: {name}: refused: {why}", err=True)
     if refused or any(contender.solution.status == "diverged" for contender in contenders):
         raise typer.Exit(1)
 
@@ -77,7 +77,7 @@ def _installed() -> list[str]:
     left_out = [name for name in COMPARED if methods.missing_packages(name)]
     if left_out:
         attempt = f"pip install 'factorfield[{methods.EXTRA}]'"
-        typer.echo(f"note: {', '.join(left_out)} left out, whose packages are not installed; try {attempt}", err=True)
+        say(f"note: {', '.join(left_out)} left out, whose packages are not installed; try {attempt}", err=True)
     return [name for name in COMPARED if name not in left_out]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from factorfield.cli.output import print_table
+from factorfield.cli.output import print_table, say
 from factorfield.cli.problems import assignment
 from factorfield.errors import expected, shown_path
 
@@ -41,11 +41,11 @@ def fetch(
     from factorfield.data.fetch import fetch as download
 
     if not names:
-        typer.echo("\n".join(FILES))
+        say("\n".join(FILES))
         return
     for name in names:
         with _counted(name) as report:
-            typer.echo(shown_path(download(name, to, report)))
+            say(shown_path(download(name, to, report)))
 
 
 @app.command()
@@ -72,11 +72,11 @@ def audit(
     print_table(f"{file.name}: {result.equation}, {physics}", header, lines)
     if plot is not None:
         plot_audit(result, plot)
-        typer.echo(f"picture written to {shown_path(plot)}")
+        say(f"picture written to {shown_path(plot)}")
     if result.defects:
-        typer.echo("defects: " + ", ".join(result.defects))
+        say("defects: " + ", ".join(result.defects))
         raise typer.Exit(1)
-    typer.echo("no defect; the error is that of the file's discretisation")
+    say("no defect; the error is that of the file's discretisation")
 
 
 @app.command()
@@ -100,4 +100,4 @@ def generate(
         physics[name] = float(value)
     with _counted(f"{rows} rows of {equation}") as report:
         target = write(equation, out, rows, physics, seed, report)
-    typer.echo(f"data written to {shown_path(target)}")
+    say(f"data written to {shown_path(target)}")

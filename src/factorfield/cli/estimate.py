@@ -15,7 +15,7 @@ import numpy as np
 
 from factorfield import methods, threads
 from factorfield.errors import FAILED, expected, nearest
-from factorfield.forward.discrete import Layout, NotAMap
+from factorfield.forward.layout import Layout, NotAMap
 from factorfield.inference.ladder import Ladder
 from factorfield.inference.latents import Latents, latents_of
 from factorfield.inference.measurements import Measurements
@@ -45,7 +45,7 @@ PASSES = 200.0  # operations per entry of a window's matrix where waves do not m
 TRIED = 2.0  # windows tried, over those kept
 TYPICAL_LEVEL = 2  # of the resolution of a map
 TYPICAL_WINDOWS = 20  # typically: short ones where a fast start has died away become longer
-LARGEST_TRIED, FEW_ITERATIONS = 2000, 20  # weights of a window that is tried, and its iterations
+LARGEST_TRIED, FEW_ITERATIONS = 1000, 10  # weights of a window that is tried, and its iterations
 LARGEST_MADE = 1 << 28  # bytes of matrices up to which a model is made to be looked at
 COPIES = 4.0  # matrices of the size of the rows that live at once
 SWEEPS = {"mean-field": 300.0, "sgd": 3e4, "vi": 3e5, "hmc": 4e5}  # passes over all rows, at most or typically
@@ -185,7 +185,8 @@ def _of_plane(model: WindowModel) -> Estimate:
 def _of_map(problem: Problem) -> Estimate:
     """By the map from latents to fields: windows that are factorised, and a column of its tangent for every latent."""
     try:
-        ladder = Ladder(Layout.of(problem), Latents(latents_of(problem)), Search.tolerance)
+        layout = Layout.of(problem)
+        ladder = Ladder(layout, Latents(latents_of(layout)), Search.tolerance)
     except NotAMap as reason:
         raise expected("a problem whose equations give its fields", str(reason), "another method") from None
     system, count = ladder.discrete(TYPICAL_LEVEL).system, Measurements.of(problem).count

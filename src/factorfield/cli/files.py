@@ -15,12 +15,13 @@ from factorfield.cli.output import (
     number,
     print_json,
     print_table,
+    say,
     share,
     space,
     uncertain,
 )
 from factorfield.cli.problems import AllowOutside, Json
-from factorfield.errors import ProblemError, expected, nearest, recorded, shown_path
+from factorfield.errors import ProblemError, command, expected, nearest, recorded, shown_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,13 +98,13 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
 ) -> None:
     """Write a commented problem file into the current folder."""
-    from factorfield.files.atomic import complete
+    from factorfield.files.atomic import write_text
 
     known = templates()
     if list_:
         for stem, path in known.items():
             first = path.read_text(encoding="utf-8").splitlines()[0]
-            typer.echo(f"{stem}\t{first.lstrip('# ').partition('   ')[0]}")
+            say(f"{stem}\t{first.lstrip('# ').partition('   ')[0]}")
         return
     if name not in known:
         raise expected(
@@ -114,9 +115,8 @@ def new(
         if os.path.lexists(source.name) and not force:
             raise expected(f"no file {source.name} here", "one", "--force, or another folder")
     for source in sources:
-        with complete(Path(source.name)) as part:  # in place of a link, never through it
-            part.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
-        typer.echo(f"{source.name} written")
+        write_text(Path(source.name), source.read_text(encoding="utf-8"))
+        say(f"{source.name} written")
 
 
 # -- check
@@ -133,12 +133,12 @@ def check(
     from factorfield.files.problem_file import read_problem, schema_text
 
     if schema:
-        typer.echo(schema_text().rstrip())
+        say(schema_text().rstrip())
         return
     if file is None:
         raise expected("a problem file", "none", "factorfield new heat, then factorfield check heat.toml")
     if not file.exists() and Path(f"{file}.toml").is_file():
-        raise expected("an existing problem file", str(file), f"factorfield check {file}.toml")
+        raise expected("an existing problem file", str(file), command("factorfield", "check", f"{file}.toml"))
     with recorded() as told:
         read = read_problem(file, allow_outside)
         try:

@@ -28,6 +28,12 @@ WORDS = (
 )  # columns of words, not numbers
 
 
+def say(text: str, err: bool = False) -> None:
+    """Lines for people; what a terminal would obey, names from files included, is spelt out."""
+    lines = ("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
+    typer.echo("\n".join(lines), err=err)
+
+
 def number(value: float) -> str:
     return "-" if value != value else f"{value:.3g}"
 
@@ -73,7 +79,7 @@ def print_table(title: str, header: list[str], rows: Sequence[Sequence[str]]) ->
     title, rows = visible(title), [[visible(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         lines = [header, *rows] if header else rows
-        typer.echo("\n".join([title, *("\t".join(row) for row in lines)]))
+        say("\n".join([title, *("\t".join(row) for row in lines)]))
         return
     from rich.console import Console
     from rich.table import Table
@@ -91,7 +97,8 @@ def print_json(document: Mapping[str, object]) -> None:
     """The one document on stdout; what is no number is null, as JSON knows neither NaN nor infinity."""
     import json
 
-    text = json.dumps(plain(document), ensure_ascii=False, indent=2, allow_nan=False)
+    is_ascii = (getattr(sys.stdout, "encoding", "") or "").lower() not in ("utf-8", "utf8")
+    text = json.dumps(plain(document), ensure_ascii=is_ascii, indent=2, allow_nan=False)
     # what no terminal may show, and what is no text, as JSON spells it: the same document
     typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 

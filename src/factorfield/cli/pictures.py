@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from factorfield.cli.files import Run
-from factorfield.cli.output import Level, checked_level
+from factorfield.cli.output import Level, checked_level, say
 from factorfield.errors import shown_path
 
 
@@ -28,7 +28,7 @@ def plot_run(
     check_kind(kind)
     target = check_no_input(check_picture(out or Path(f"{run.stem}-{kind}.png")), [run.resolve()])
     plot(load(run), target, kind=kind)
-    typer.echo(f"picture written to {shown_path(target)}")
+    say(f"picture written to {shown_path(target)}")
 
 
 def report_run(
@@ -44,4 +44,4 @@ def report_run(
     checked_level(level)
     target = check_no_input(check_page(out or Path(f"{run.stem}.html")), [run.resolve()])
     write(load(run), target, level)
-    typer.echo(f"report written to {shown_path(target)}")
+    say(f"report written to {shown_path(target)}")

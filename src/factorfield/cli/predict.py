@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factorfield.cli.files import Run
-from factorfield.cli.output import Level, checked_level
+from factorfield.cli.output import Level, checked_level, say
 from factorfield.errors import expected, shown_path
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def predict(  # noqa: PLR0913
         return
     with complete(csv) as part:
         table.to_csv(part, index=False, float_format="%.8g", lineterminator="\n")
-    typer.echo(f"{len(table)} rows written to {shown_path(csv)}")
+    say(f"{len(table)} rows written to {shown_path(csv)}")
 
 
 def rows(found: "xr.Dataset") -> "pd.DataFrame":

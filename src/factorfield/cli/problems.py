@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factorfield.cli.output import print_json, print_table
+from factorfield.cli.output import print_json, print_table, say
+from factorfield.errors import command as shell
 from factorfield.errors import expected
 
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ def posed_problem(command: str, name: str, settings: list[str] | None, allow_out
     from factorfield import problems
 
     if Path(f"{name}.toml").is_file():
-        attempt = f"factorfield {command} {name}.toml"
+        attempt = shell("factorfield", command, f"{name}.toml")
         if name not in problems.names():
             raise expected("a problem file or the name of a worked problem", name, attempt)
-        typer.echo(f"note: {name}.toml in this folder was not used; try {attempt}", err=True)
+        say(f"note: {name}.toml in this folder was not used; try {attempt}", err=True)
     return ProblemFile(problems.get(name, **options))
 
 
@@ -82,14 +83,14 @@ def list_problems(
     width = max(len(name) for name in found)
     lines = [f"  {name:<{width}}  {text}" for name, text in found.items()]
     hint = "factorfield list PROBLEM shows one problem: its equations, and its options for --set"
-    typer.echo("\n".join(["problems", *lines, "methods", "  " + ", ".join(methods.names()), hint]))
+    say("\n".join(["problems", *lines, "methods", "  " + ", ".join(methods.names()), hint]))
 
 
 def _print_problem(name: str, as_json: bool) -> None:
     from factorfield import problems
 
     if is_file_name(name):
-        raise expected("the name of a worked problem", f"the file {name}", f"factorfield check {name}")
+        raise expected("the name of a worked problem", f"the file {name}", shell("factorfield", "check", name))
     problem = problems.get(name)
     # some coefficients are read from a file if there is one: the problem knows what they are without
     options = {

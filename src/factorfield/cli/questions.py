@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factorfield.cli.files import Run
-from factorfield.cli.output import number, print_json, print_table, share
+from factorfield.cli.output import number, print_json, print_table, say, share
 from factorfield.cli.predict import axis_places
 from factorfield.cli.problems import AllowOutside, Json, is_file_name, posed_problem
-from factorfield.errors import expected
+from factorfield.errors import expected, shown_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +57,7 @@ def rank(
         return
     _print_ranking(found.sortby("probability", ascending=False))
     if target is not None:
-        typer.echo(f"picture written to {target}")
+        say(f"picture written to {shown_path(target)}")
 
 
 def _name(text: str) -> str:
@@ -172,7 +172,7 @@ def next_places(  # noqa: PLR0913
         table = found[["std", "removed"]].to_dataframe().reset_index()[["measurement", *axes, "std", "removed"]]
         with complete(csv) as part:
             table.to_csv(part, index=False, float_format="%.8g", lineterminator="\n")
-    written = {key: str(path) for key, path in (("csv", csv), ("picture", plot)) if path is not None}
+    written = {key: shown_path(path) for key, path in (("csv", csv), ("picture", plot)) if path is not None}
     _print_places(found, axes, written, as_json)
 
 
@@ -213,6 +213,6 @@ def _print_places(found: "xr.Dataset", axes: list[str], written: dict[str, str],
                      share(float(one["removed"]))])  # fmt: skip
     title = f"{told['of']} +- {told['sigma']:.3g}, for {told['target']} (std now {float(found['std_now']):.3g})"
     print_table(title, ["", *axes, "std after", "variance removed"], rows)
-    typer.echo(f"note: {told['valid']}", err=True)
+    say(f"note: {told['valid']}", err=True)
     for label, path in written.items():
-        typer.echo(f"{label} written to {path}")
+        say(f"{label} written to {path}")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from factorfield.errors import expected, needed, shown_path, visible
+from factorfield.cli.output import say
+from factorfield.errors import expected, needed, shown_path
 
 if TYPE_CHECKING:
     from factorfield.paper.plan import Run, Scope
@@ -114,6 +115,7 @@ def _scope(methods: str, rows: int | None, speeds: str | None, quick: bool, data
 def _write(wanted: list[str], records: "Records", outcome: "Outcome", out: Path) -> None:
     import shlex
 
+    from factorfield.files.atomic import write_text
     from factorfield.paper import numbers
     from factorfield.paper.claims import answered, as_table
     from factorfield.paper.figures import draw
@@ -124,23 +126,23 @@ def _write(wanted: list[str], records: "Records", outcome: "Outcome", out: Path)
     for target, made in tables.items():
         for index, table in enumerate(made):
             suffix = f"-{index + 1}" if len(made) > 1 else ""
-            (out / f"{target}{suffix}.csv").write_text(table.csv())
-            typer.echo(table.text() + "\n")
+            write_text(out / f"{target}{suffix}.csv", table.csv())
+            say(table.text() + "\n")
     numbers.write(numbers.lines_of(records), out / "runs.csv")
     pictures = draw(wanted, records, out)
     claims = [claim for claim in answered(records) if claim.answer != "not run"]
-    typer.echo(as_table(claims).text() + "\n")
+    say(as_table(claims).text() + "\n")
     notes = [f"{len(outcome.failed)} runs failed: {'; '.join(f'{k}: {v}' for k, v in outcome.failed.items())}"] * bool(
         outcome.failed
     )
     command = shlex.join(["factorfield", *sys.argv[1:]])
-    (out / "report.html").write_text(page(command, records, tables, pictures, claims, notes))
-    typer.echo(f"{outcome.finished} runs made, {outcome.skipped} were there, {len(outcome.failed)} failed; "
+    write_text(out / "report.html", page(command, records, tables, pictures, claims, notes))
+    say(f"{outcome.finished} runs made, {outcome.skipped} were there, {len(outcome.failed)} failed; "
                f"report in {shown_path(out / 'report.html')}")  # fmt: skip
     if outcome.set_aside:
         aside = shown_path(out / "aside")
-        typer.echo(f"note: {outcome.set_aside} unreadable records set aside in {aside} and run again", err=True)
+        say(f"note: {outcome.set_aside} unreadable records set aside in {aside} and run again", err=True)
     for key, reason in outcome.failed.items():
-        typer.echo(visible(f"note: {key} failed: {reason}; --retry runs it again"), err=True)
+        say(f"note: {key} failed: {reason}; --retry runs it again", err=True)
     if outcome.failed:
         raise typer.Exit(1)

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from factorfield.errors import ProblemError, expected, nearest
+from factorfield.errors import ProblemError, command, expected, nearest
+from factorfield.files.atomic import check_replaceable
 
 ADDRESS = "https://darus.uni-stuttgart.de/api/access/datafile/{id}"
 BLOCK = 1 << 20
@@ -88,7 +89,7 @@ def fetch(
             return target
         raise expected(f"{file.name} with MD5 {file.md5}", "another file of that name", "moving it away first")
     part, deadline = target.with_name(target.name + ".part"), time.monotonic() + LONGEST
-    if part.is_symlink():  # somebody's who may write here: what it points to is not ours
+    if part.is_symlink() or (part.exists() and not part.is_file()):  # somebody else's: where it leads is not ours
         part.unlink()
     for attempt in range(ATTEMPTS):
         try:
@@ -119,7 +120,8 @@ def _target(file: Published, folder: Path) -> Path:
     if not name or name != Path(name).name or name.startswith(".") or not name.isprintable():
         raise expected("a plain file name to fetch", repr(name), "one without folders")
     if not folder.is_dir():
-        raise expected("an existing folder", str(folder), f"mkdir -p {folder}")
+        raise expected("an existing folder", str(folder), command("mkdir", "-p", folder))
+    check_replaceable(folder / name)
     return folder / name
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from factorfield.data.initial import normalised, pdebench_wave
 from factorfield.data.reference import fisher_kpp, translate
 from factorfield.errors import expected, nearest
-from factorfield.files.atomic import complete
+from factorfield.files.atomic import check_folder, complete, room_for_hdf5
 from factorfield.problem.tables import HDF5_ENDINGS
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def generate(
     if target.suffix.lower() not in HDF5_ENDINGS:
         known = ", ".join(HDF5_ENDINGS)
         raise expected(f"a data file ending in one of {known}", target.name, f"{target.stem or 'own'}.hdf5")
-    if not target.parent.is_dir():
-        raise expected("an output path in an existing folder", str(target), f"mkdir -p {target.parent}")
+    check_folder(target)
     times = np.arange(FRAMES[equation]) / 100
     x = (np.arange(CELLS) + 0.5) / CELLS
     with complete(target) as part:
-        with h5py.File(part, "w") as stored:
+        size = 4 * rows * len(times) * CELLS
+        with room_for_hdf5(part, size), h5py.File(part, "w") as stored:
             offset = _allocated(stored, (rows, len(times), CELLS))
             stored["x-coordinate"] = x.astype(np.float32)
             # one time too many, as published

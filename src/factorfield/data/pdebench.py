@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LARGEST_NPZ = 4 << 30  # bytes when unpacked
+FEWEST_CELLS, LARGEST_COEFFICIENT = 4, 1e6
 PAPER_ROWS = (9394, 898, 2398, 5906, 2343, 8225, 5506, 6451, 2670, 3497)
 # attributes that tell the equations apart, and our names for them
 PHYSICS = {
@@ -64,6 +65,8 @@ def open_rows(path: str | os.PathLike[str], rows: Sequence[int] | str | None = N
         values = np.empty((len(positions), *tensor.shape[1:]), tensor.dtype)
         for index in order:
             values[index] = tensor[positions[index]]
+        if not np.all(np.isfinite(values)):
+            raise expected(f"numbers in every row of {source.name}", "NaN or infinity", "other rows")
         step = _time_step(stored)
     coordinates = {
         "row": names[positions],
@@ -117,9 +120,26 @@ def _checked_layout(stored: h5py.File, source: Path) -> tuple[h5py.Dataset, dict
         raise expected("a dataset 'tensor' of rows, times and cells", f"{source.name} with {found}", "another file")
     for equation, names in PHYSICS.items():
         if all(name in stored.attrs for name in names):
-            return stored["tensor"], {ours: float(stored.attrs[name]) for name, ours in names.items()}, equation
+            physics = {ours: float(stored.attrs[name]) for name, ours in names.items()}
+            _check_numbers(stored, physics, source)
+            return stored["tensor"], physics, equation
     found = ", ".join(stored.attrs) or "none"
     raise expected("attributes beta, or Nu and rho, or Nu", f"{found} in {source.name}", "a file of a known equation")
+
+
+def _check_numbers(stored: h5py.File, physics: dict[str, float], source: Path) -> None:
+    """Sizes of a trajectory, coefficients that can be, short arrays of times and names: before any is read."""
+    shape = stored["tensor"].shape
+    if min(shape) < 1 or shape[1] < 2 or shape[2] < FEWEST_CELLS:
+        wanted = f"rows, two times or more and {FEWEST_CELLS} cells or more in {source.name}"
+        raise expected(wanted, str(shape), "another file")
+    for name, value in physics.items():
+        if not abs(value) <= LARGEST_COEFFICIENT:
+            raise expected(f"{name} up to {LARGEST_COEFFICIENT:g} in {source.name}", f"{value:g}", "another file")
+    for name, most in (("t-coordinate", 2 * shape[1] + 1), ("pdebench-row", shape[0])):
+        item = stored.get(name)
+        if item is not None and (item.ndim != 1 or len(item) > most or item.dtype.kind not in "iuf"):
+            raise expected(f"at most {most} numbers in {name!r} of {source.name}", str(item), "another file")
 
 
 def _positions(rows: Sequence[int] | str | None, names: NDArray[np.int64], count: int, source: Path) -> list[int]:
@@ -144,4 +164,7 @@ def _time_step(stored: h5py.File) -> float:
     if "t-coordinate" not in stored or len(stored["t-coordinate"]) < 2:
         return 0.01
     times = stored["t-coordinate"][:].astype(float)
-    return float(round((times[-1] - times[0]) / (len(times) - 1), 6))
+    step = float(round((times[-1] - times[0]) / (len(times) - 1), 6))
+    if not 0.0 < step < np.inf:
+        raise expected("times that increase in 't-coordinate'", f"steps of {step:g}", "another file")
+    return step

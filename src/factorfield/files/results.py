@@ -7,7 +7,6 @@ a checksum from format 3 on. A file may come from a stranger: everything in it i
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import warnings
@@ -19,16 +18,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import Advice, AdviceWarning, expected, shown_path
+from factorfield.errors import Advice, AdviceWarning, command, expected, shown_path
 from factorfield.files import metadata
 from factorfield.files import schema as schemas
-from factorfield.files.atomic import complete, part_of
+from factorfield.files.atomic import check_folder, check_replaceable, complete, room_for_hdf5, try_part
 from factorfield.files.description import problem_from_spec, problem_spec
 from factorfield.files.seal import check_seal, seal
-from factorfield.files.stored_arrays import StoredArrays, check_fields, checked_representation
+from factorfield.files.stored_arrays import StoredArrays, check_fields, check_shown, checked_representation
 from factorfield.posterior.base import Posterior
 from factorfield.posterior.reading import posterior_from_arrays, stored_arrays
-from factorfield.problem.hdf5 import is_variable, netcdf, opened
+from factorfield.problem.hdf5 import check_names, is_variable, netcdf, opened
+from factorfield.problem.problem import LARGEST_VALUE, MOST_EQUATIONS
 from factorfield.version import __version__
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ COMPRESSED = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless
 DENSE = 0.75  # share of numbers that are not zero above which compression costs time and saves nothing
 RESULT_ENDINGS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5")
 MOST_LEVELS = 30  # of JSON in JSON
-OVERHEAD = 1 << 17  # bytes of a file besides its arrays, texts included
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +72,12 @@ def check_result(path: str | os.PathLike[str]) -> Path:
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """Refuse an output path that cannot be written - before a solve, not after it."""
     target = Path(path).expanduser()
-    parent = target.parent
-    if not parent.is_dir():
-        raise expected("an output path in an existing folder", shown_path(target), f"mkdir -p {shown_path(parent)}")
+    check_folder(target)
     if target.is_dir():
         raise expected("a file to write", f"the folder {shown_path(target)}", shown_path(target / "run.nc"))
+    check_replaceable(target)
     try:  # permissions, read-only file systems and special folders all show in the attempt
-        part_of(target).unlink()
+        try_part(target)
     except OSError as problem:
         raise expected(
             "an output path that may be written", f"{shown_path(target)} ({problem.strerror})", "another folder"
@@ -127,25 +125,10 @@ def _write(result: Result, grid: Mapping[str, Array], path: Path) -> None:
     stored |= {key: (_column_dims(key, values), values) for key, values in columns.items()}
     group = xr.Dataset(stored)
     sparse = [key for key, (_, values) in stored.items() if np.count_nonzero(values) < DENSE * np.size(values)]
-    _reserve(path, top.nbytes + group.nbytes)
-    try:
+    with room_for_hdf5(path, top.nbytes + group.nbytes):
         top.to_netcdf(path, engine="h5netcdf", mode="w")
         encoding = dict.fromkeys(sparse, COMPRESSED)
         group.to_netcdf(path, engine="h5netcdf", mode="a", group="posterior", encoding=encoding)
-    except RuntimeError as full:  # what HDF5 raises when the disk filled up meanwhile
-        raise OSError(errno.EIO, "writing failed", str(path)) from full
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Ask for the space first: HDF5 does not survive a disk that is full, or a limit, in the middle of a file."""
-    if not hasattr(os, "posix_fallocate"):
-        return
-    with open(path, "wb") as file:
-        try:
-            os.posix_fallocate(file.fileno(), 0, size + OVERHEAD)
-        except OSError as problem:
-            if problem.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-                raise OSError(problem.errno, problem.strerror, path.name) from None
 
 
 def _own_dims(name: str, values: Array) -> tuple[str, ...]:
@@ -172,7 +155,7 @@ def read(path: str | os.PathLike[str]) -> Result:
     """What a file written by `write` holds; its posterior predicts exactly what the saved one did."""
     source = Path(path).expanduser()
     if source.suffix.lower() == ".toml":
-        attempt = f"factorfield solve {path} --out {source.with_suffix('.nc').name}"
+        attempt = command("factorfield", "solve", str(path), "--out", source.with_suffix(".nc").name)
         raise expected("a file written by solution.save", f"the problem file {source.name}", attempt)
     if not source.is_file():
         raise expected("a file written by solution.save", f"{source.name}, which does not exist", "checking the path")
@@ -190,8 +173,11 @@ def read(path: str | os.PathLike[str]) -> Result:
         key = "discretisation" if "discretisation" in told else "representation"
         form = told.get(key, {})
         form = checked_representation(form, problem, arrays) if key == "representation" else form
+        posterior = posterior_from_arrays(problem, form, told["noise"], arrays, key)
+        if version >= SEALED_VERSION:
+            check_shown(posterior, datasets, arrays)
         found = Result(
-            posterior_from_arrays(problem, form, told["noise"], arrays, key), told["status"], told["status_help"],
+            posterior, told["status"], told["status_help"],
             told["trace"], told["timings"], told["settings"], told.get("versions", {}), _advice(told),
         )  # fmt: skip
     if version < SEALED_VERSION:
@@ -222,7 +208,7 @@ def _told(stored: h5py.File) -> dict[str, Any]:
             text = stored.attrs[key]
             told[key] = text if key in ("status", "status_help") else json.loads(text)
     try:
-        _check_nesting(told, MOST_LEVELS)
+        _check_plain(told, MOST_LEVELS)
         schemas.check(told, schema)
         json.dumps(told, ensure_ascii=False).encode()
     except schemas.Misfit as fault:
@@ -232,12 +218,15 @@ def _told(stored: h5py.File) -> dict[str, Any]:
     return told
 
 
-def _check_nesting(value: object, levels: int) -> None:
-    """Lists in lists in lists, which what shows them would follow to the end of Python's stack."""
+def _check_plain(value: object, levels: int) -> None:
+    """No lists in lists in lists, which what shows them would follow to the end of Python's stack, and no whole number
+    beyond those that are floats too."""
     if levels == 0:
         raise expected(f"descriptions in at most {MOST_LEVELS} levels", "more", "saving it again")
+    if isinstance(value, int) and abs(value) > LARGEST_VALUE:
+        raise expected(f"numbers up to {LARGEST_VALUE:g} in the descriptions", "a larger one", "saving it again")
     for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_nesting(entry, levels - 1)
+        _check_plain(entry, levels - 1)
 
 
 def _advice(told: Mapping[str, Any]) -> tuple[Advice, ...] | None:
@@ -256,5 +245,7 @@ def _field(
     wanted = [key for key in datasets if key in (name, "field") or len(key) == 1]  # axes are letters
     kept = {key: item for key, item in datasets.items() if key == name or (len(key) == 1 and is_variable(item))}
     arrays.take(kept)
+    if "field" in datasets:
+        check_names("field", datasets["field"], MOST_EQUATIONS)
     with netcdf(file, wanted, datasets) as lazy:
         return lazy[name].load()

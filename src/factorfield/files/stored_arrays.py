@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield import threads
 from factorfield.errors import expected
+from factorfield.files import metadata
 from factorfield.model.representation import Representation
 from factorfield.model.splines import DEGREES
+from factorfield.posterior.base import Posterior
 from factorfield.problem.hdf5 import check_numbers, is_variable
 from factorfield.problem.problem import Problem
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     import h5py
 
 Array = NDArray[np.float64]
+MOST_COMPARED = 1 << 18  # places at which the posterior is compared with what is stored beside it
+SHOWN, ROUNDING = 1e-4, 1e-6  # by how much both may differ: in units of the std, and of the largest number
 
 
 class StoredArrays(Mapping[str, Array]):
@@ -55,6 +60,46 @@ class StoredArrays(Mapping[str, Array]):
     def declared(self) -> int:
         """How many numbers the group says that it holds."""
         return sum(item.size or 0 for item in self._datasets.values())
+
+
+def check_shown(posterior: Posterior, datasets: Mapping[str, h5py.Dataset], arrays: StoredArrays) -> None:
+    """What other programs see, the field and the coefficients at the top of the file, is what the posterior says.
+
+    Compared at all places of the stored grid, or at every second, third ... along its axes where these are many.
+    """
+    names = posterior.problem.domain.names
+    axes = {name: datasets[name] for name in names if name in datasets}
+    arrays.take(axes)
+    if "mean" not in datasets or len(axes) < len(names) or any(axis.ndim != 1 for axis in axes.values()):
+        raise expected("a field over the axes of the problem at the top of the file", "none", "saving it again")
+    step = 1
+    while math.prod(-(-axis.size // step) for axis in axes.values()) > MOST_COMPARED:
+        step += 1
+    grid = {name: np.asarray(axis[::step], float) for name, axis in axes.items()}
+    with threads.suited_to(posterior.representation.size):
+        said = metadata.with_coefficients(posterior.predict(grid), posterior)
+    for name, values in said.data_vars.items():
+        stored = datasets.get(str(name))
+        if stored is None or values.dtype.kind != "f":
+            continue
+        arrays.take({str(name): stored})
+        steps = tuple(slice(None, None, step if dim in names else 1) for dim in values.dims)
+        there = np.asarray(stored[steps] if stored.ndim == values.ndim else np.nan, float)
+        spread = said[f"{str(name).removesuffix(str(name).rpartition('_')[2])}std"]
+        _check_equal(str(name), there, values.values, SHOWN * np.abs(spread.values))
+
+
+def _check_equal(name: str, stored: Array, said: Array, allowed: Array) -> None:
+    """Up to rounding on another machine, which is relative to the whole array, and what is allowed beside."""
+    differs = True
+    if stored.shape == said.shape:
+        finite = np.isfinite(said)
+        rounding = ROUNDING * np.max(np.abs(said), where=finite, initial=0.0)
+        far = np.abs(np.where(finite, stored - said, 0.0)) > np.where(finite, allowed, 0.0) + rounding
+        differs = bool(np.any(far | (np.isfinite(stored) != finite)))
+    if differs:
+        received = "other numbers in one: changed, or written by another factorfield"
+        raise expected(f"a posterior and {name!r} beside it that agree", received, "solving it again")
 
 
 def check_fields(problem: Problem) -> None:

@@ -1,31 +1,23 @@
-"""A problem on a discretisation of space: the system of equations and walls, and the system of the start.
-
-One equation settles each field, and each wall settles one function of its field. What does not fit this form is named
-by `NotAMap`.
-"""
+"""A layout on a discretisation of space: the system of equations and walls, and the system of the start."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
-from factorfield.errors import ProblemError
 from factorfield.forward.inputs import Input
-from factorfield.forward.relations import Compiled, Expression, expression_of
+from factorfield.forward.layout import Layout, NotAMap, Wall
+from factorfield.forward.relations import Compiled, Expression, State
 from factorfield.forward.system import System
 from factorfield.forward.terms import Term
-from factorfield.problem.domain import TIME, Periodic, normal_along
+from factorfield.problem.domain import normal_along
 from factorfield.problem.problem import Problem
-from factorfield.problem.relation import evaluate_coefficient
-from factorfield.problem.shape import Shape
-from factorfield.problem.statement import Statement
-from factorfield.space.axes import LEFT, RIGHT, Held, Spline
+from factorfield.space.axes import Spline
 from factorfield.space.cells import Cells, Weighting
 from factorfield.space.grid import Conditions, Grid
 from factorfield.space.region import CutGrid, Triplets
@@ -34,185 +26,11 @@ if TYPE_CHECKING:
     import sympy
 
 Array = NDArray[np.float64]
-WHOLE = 1e-6  # of a region's boundary: what may be left without a condition by rounding
-
-
-class NotAMap(ProblemError):
-    """Why the equations and conditions of a problem do not give the fields as a function of the inputs."""
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """What a problem says, apart from any discretisation: which equation settles which field, and where walls are."""
-
-    problem: Problem
-    equations: tuple[Statement, ...]  # by field
-    starts: tuple[Statement | None, ...]  # by field; None: its equation has no rate
-    walls: tuple[tuple[Statement, str, Held | None], ...]  # with the field that each settles; None: in a region
-    _expressions: dict[str, Expression] = field(default_factory=dict)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return self.problem.fields
-
-    @property
-    def moves(self) -> bool:
-        """Does anything change in time?"""
-        return any(start is not None for start in self.starts)
-
-    def conditions(self, field: str) -> dict[str, tuple[Held, ...]]:
-        """What walls hold of a field, by axis."""
-        result: dict[str, tuple[Held, ...]] = {}
-        for wall, name, held in self.walls:
-            if name == field and held is not None:
-                (axis,) = wall.face or {}
-                result[axis] = (*result.get(axis, ()), held)
-        return result
-
-    def expression(self, statement: Statement) -> Expression:
-        """The statement's relation, less its error where it has a sigma; compiled once for all discretisations."""
-        if statement.name not in self._expressions:
-            is_uncertain = statement.kind != "observation" and statement.sigma is not None
-            error = error_input(statement) if is_uncertain else None
-            self._expressions[statement.name] = expression_of(self.problem, statement.relation, self.fields, error)
-        return self._expressions[statement.name]
-
-    @cached_property
-    def is_affine(self) -> bool:
-        """Are the fields an affine function of the inputs?"""
-        stated = [*self.equations, *(s for s in self.starts if s is not None), *(wall for wall, _, _ in self.walls)]
-        return all(self.expression(statement).is_affine for statement in stated)
-
-    @staticmethod
-    def of(problem: Problem) -> Layout:
-        equations = _settling_equations(problem)
-        starts = tuple(_start(problem, name, s) for name, s in zip(problem.fields, equations, strict=True))
-        layout = Layout(problem, equations, starts, tuple(_walls(problem)))
-        _check_walls(layout)
-        return layout
-
-
-def error_input(statement: Statement) -> str:
-    """The name of the input by which a start or a wall with a sigma is off."""
-    return statement.error.name if statement.error is not None else f"_error of {statement.name}"
-
-
-def _settling_equations(problem: Problem) -> tuple[Statement, ...]:
-    equations = [s for s in problem.statements if s.kind == "equation"]
-    if len(equations) != len(problem.fields):
-        raise NotAMap(f"{len(equations)} equations for {len(problem.fields)} fields")
-    for statement in equations:
-        if statement.sigma is not None:
-            raise NotAMap(f"{statement.name} has a sigma")
-        if statement.relation.order(TIME) > 1:
-            raise NotAMap(f"{statement.name} is of order {statement.relation.order(TIME)} in time")
-    score = np.array([[_weight(statement, name) for statement in equations] for name in problem.fields])
-    rows, columns = optimize.linear_sum_assignment(-score)
-    if np.any(score[rows, columns] == 0.0):
-        raise NotAMap("no equation settles one of the fields")
-    return tuple(equations[column] for column in columns)
-
-
-def _weight(statement: Statement, name: str) -> float:
-    """How much an equation is one for a field: it states its rate, or its highest derivative."""
-    orders = [dict(jet.orders) for jet in statement.relation.jets.values() if jet.field == name]
-    if not orders:
-        return 0.0
-    in_space = max(sum(n for axis, n in order.items() if axis != TIME) for order in orders)
-    return 1.0 + 100.0 * any(order.get(TIME, 0) for order in orders) + in_space
-
-
-def _start(problem: Problem, name: str, equation: Statement) -> Statement | None:
-    moving = any(
-        dict(jet.orders).get(TIME, 0) for jet in equation.relation.jets.values() if jet.field == name
-    )  # fmt: skip
-    stated = [s for s in problem.statements if s.kind == "initial" and name in s.relation.fields]
-    if not moving:
-        if stated:
-            raise NotAMap(f"{name} has a start and no rate")
-        return None
-    if len(stated) != 1:
-        raise NotAMap(f"{name} has {len(stated)} starts")
-    if stated[0].relation.order(TIME) or len(stated[0].relation.fields) > 1:
-        raise NotAMap(f"{stated[0].name!r} does not state one field")
-    return stated[0]
-
-
-def _walls(problem: Problem) -> list[tuple[Statement, str, Held | None]]:
-    result: list[tuple[Statement, str, Held | None]] = []
-    for statement in problem.statements:
-        if statement.kind != "boundary":
-            continue
-        if statement.wall is not None:
-            result.append((statement, statement.jet.field, None))
-            continue
-        face = statement.face or {}
-        if statement.stencil or len(face) != 1 or TIME in face:
-            raise NotAMap(f"{statement.name!r} is no condition at one end of one axis of space")
-        ((axis, place),) = face.items()
-        domain = problem.domain[axis]
-        if isinstance(domain, Periodic) or not bool(domain.is_end(place)):
-            raise NotAMap(f"{statement.name!r} is not at an end of {axis}")
-        end = LEFT if abs(place - domain.lower) < abs(place - domain.upper) else RIGHT
-        result.append((statement, *_held(problem, statement, axis, place, end)))
-    return result
-
-
-def _held(problem: Problem, statement: Statement, axis: str, place: float, end: int) -> tuple[str, Held]:
-    """The field that a wall settles, the one it differentiates most, and its linear part in the middle of the wall."""
-    relation = statement.relation
-    jets = [jet for jet in relation.jets.values() if jet.field in problem.fields]
-    name = max(jets, key=lambda jet: dict(jet.orders).get(axis, 0)).field
-    middle = {**problem.domain.centre, axis: np.array([place])}
-    shares: dict[int, float] = {}
-    for jet, coefficient in relation.linear_part.items():
-        orders = dict(jet.orders)
-        if jet.field != name or set(orders) - {axis}:
-            continue
-        known = coefficient.subs({s: problem.functions[j.field].mean for s, j in relation.jets.items()
-                                  if j.field in problem.functions and not j.orders})  # fmt: skip
-        size = float(np.ravel(evaluate_coefficient(known, problem.typical_parameters, middle))[0])
-        if np.isfinite(size) and size != 0.0:
-            shares[orders.get(axis, 0)] = shares.get(orders.get(axis, 0), 0.0) + size
-    if not shares:
-        raise NotAMap(f"{statement.name!r} has no linear part in {name}")
-    return name, Held(end, tuple(sorted(shares.items())))
-
-
-def _check_walls(layout: Layout) -> None:
-    """As many conditions along every axis as the equation of the field has derivatives along it; in a region, one all
-    along the wall."""
-    shape = layout.problem.shape
-    if shape is not None:
-        for name, equation in zip(layout.fields, layout.equations, strict=True):
-            _check_region_walls(name, equation, [w for w, field, _ in layout.walls if field == name], shape)
-        return
-    for name, equation in zip(layout.fields, layout.equations, strict=True):
-        conditions = layout.conditions(name)
-        for axis in layout.problem.domain.space:
-            if isinstance(layout.problem.domain[axis], Periodic):
-                continue
-            order = equation.relation.orders.get((name, axis), 0)
-            if len(conditions.get(axis, ())) != order:
-                said = len(conditions.get(axis, ()))
-                raise NotAMap(f"{name} has {said} conditions along {axis}, and its equation is of order {order}")
-
-
-def _check_region_walls(name: str, equation: Statement, walls: list[Statement], shape: Shape) -> None:
-    orders = {sum(n for axis, n in jet.orders if axis != TIME) for jet in equation.relation.jets.values()
-              if jet.field == name}  # fmt: skip
-    if max(orders) != 2:
-        raise NotAMap(f"an equation of order {max(orders)} in a region")
-    parts = [wall.wall for wall in walls if wall.wall is not None]
-    if any(one.shared(two) for number, one in enumerate(parts) for two in parts[:number]):
-        raise NotAMap(f"two conditions on {name} at one part of the wall")
-    if sum(part.length for part in parts) < (1.0 - WHOLE) * shape.boundary.length:
-        raise NotAMap(f"no condition on {name} at a part of the wall")
 
 
 @dataclass(frozen=True, eq=False)
 class Discrete:
-    """A layout on a grid. Coefficients of the fields stand one after the other."""
+    """A layout on a grid. Coefficients of the states stand one after the other."""
 
     layout: Layout
     grid: Grid | CutGrid
@@ -224,58 +42,55 @@ class Discrete:
 
     @cached_property
     def size(self) -> int:
-        return self.grid.size * len(self.layout.fields)
+        return self.grid.size * len(self.layout.states)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        return tuple(self.grid.size * number for number in range(len(self.layout.fields)))
+        return tuple(self.grid.size * number for number in range(len(self.layout.states)))
 
     @cached_property
-    def _conditions(self) -> dict[str, Conditions]:
-        return {name: self.layout.conditions(name) for name in self.layout.fields}
+    def _conditions(self) -> list[Conditions]:
+        return [self.layout.conditions(number) for number in range(len(self.layout.states))]
 
-    def _term(self, expression: Expression, cells: Cells, weighting: Weighting, field: str) -> Term:
-        row_offset = self.offsets[self.layout.fields.index(field)]
-        return Term(expression, cells, weighting, row_offset, self.offsets, self.size, self.inputs)
+    def _term(self, expression: Expression, cells: Cells, weighting: Weighting, state: int) -> Term:
+        return Term(expression, cells, weighting, self.offsets[state], self.offsets, self.size, self.inputs)
 
     @cached_property
     def _walls(self) -> list[Term]:
-        """A wall settles one function of its field, which no equation is tested against."""
+        """A wall settles one function of its state, which no equation is tested against."""
         assert isinstance(self.grid, Grid)
         terms = []
-        for wall, name, held in self.layout.walls:
-            assert held is not None
-            face = dict(wall.face or {})
-            (axis,) = face
-            weighting = self.grid.weighting_on_wall(axis, held, self._conditions[name])
-            terms.append(self._term(self.layout.expression(wall), self.grid.face(face), weighting, name))
+        for wall in self.layout.walls:
+            assert wall.held is not None
+            (axis,) = wall.face
+            weighting = self.grid.weighting_on_wall(axis, wall.held, self._conditions[wall.state])
+            terms.append(self._term(wall.expression, self.grid.face(wall.face), weighting, wall.state))
         return terms
 
-    def _inside(self, statement: Statement, field: str) -> Term:
+    def _inside(self, expression: Expression, state: int) -> Term:
         assert isinstance(self.grid, Grid)
-        weighting = self.grid.weighting_inside(self._conditions[field])
-        return self._term(self.layout.expression(statement), self.grid.cells, weighting, field)
+        weighting = self.grid.weighting_inside(self._conditions[state])
+        return self._term(expression, self.grid.cells, weighting, state)
 
-    def _held(self, statement: Statement, field: str) -> Triplets | None:
-        """Entries that hold functions which hardly reach into the region."""
+    def _tied(self, expression: Expression, state: int) -> Triplets | None:
+        """Entries that tie functions which hardly reach into a region to others."""
         return None
 
     @cached_property
     def system(self) -> System:
         """Equations and walls."""
-        pairs = list(zip(self.layout.equations, self.layout.fields, strict=True))
-        terms = (*(self._inside(s, name) for s, name in pairs), *self._walls)
-        return System(terms, self.size, self.inputs, _joined([self._held(s, name) for s, name in pairs]))
+        return self._system(self.layout.equations, self._walls)
 
     @cached_property
     def start(self) -> System:
-        """Starts, tested against functions that vanish at walls, and the walls; equations of fields without a rate."""
-        chosen = [
-            (start or equation, name)
-            for start, equation, name in zip(self.layout.starts, self.layout.equations, self.layout.fields, strict=True)
-        ]
-        terms = (*(self._inside(s, name) for s, name in chosen), *self._start_walls)
-        return System(terms, self.size, self.inputs, _joined([self._held(s, name) for s, name in chosen]))
+        """Starts, tested against functions that vanish at walls, and the walls; equations of states without a rate."""
+        pairs = zip(self.layout.starts, self.layout.equations, strict=True)
+        return self._system([equation if start is None else start for start, equation in pairs], self._start_walls)
+
+    def _system(self, expressions: Sequence[Expression], walls: Sequence[Term]) -> System:
+        terms = (*(self._inside(e, number) for number, e in enumerate(expressions)), *walls)
+        tied = _joined([self._tied(e, number) for number, e in enumerate(expressions)])
+        return System(terms, self.size, self.inputs, tied)
 
     @property
     def _start_walls(self) -> list[Term]:
@@ -291,47 +106,64 @@ class CutDiscrete(Discrete):
     penalty: float = 4.0  # of a value at a wall, in units of degree^2 over the width of a cell: twice what is needed
     ghost: float = 0.01  # share of the energy of the next cell
 
-    def _inside(self, statement: Statement, field: str) -> Term:
+    def _inside(self, expression: Expression, state: int) -> Term:
         assert isinstance(self.grid, CutGrid)
-        return self._term(self.layout.expression(statement), self.grid.cells, self.grid.weighting_inside(), field)
+        return self._term(expression, self.grid.cells, self.grid.weighting_inside(), state)
 
     @cached_property
     def _walls(self) -> list[Term]:
         assert isinstance(self.grid, CutGrid)
         terms = []
-        for wall, name, _ in self.layout.walls:
-            assert wall.wall is not None
-            cells = self.grid.wall_cells(wall.wall)
-            expression, is_flux = weak_wall(self.layout, wall, name)
-            terms.append(self._term(expression, cells, self._wall_weighting(cells, is_flux), name))
+        for wall in self.layout.walls:
+            if self.layout.states[wall.state].level or wall.statement is None or wall.statement.wall is None:
+                continue  # a weak wall of a field is one of its equation: its derivative in time needs no row
+            cells = self.grid.wall_cells(wall.statement.wall)
+            expression, is_flux = weak_wall(self.layout, wall)
+            terms.append(self._term(expression, cells, self._wall_weighting(cells, is_flux), self._top(wall.state)))
         return terms
+
+    def _top(self, number: int) -> int:
+        """The state whose equation is that of a field."""
+        name = self.layout.states[number].field
+        return max(n for n, state in enumerate(self.layout.states) if state.field == name)
 
     @property
     def _start_walls(self) -> list[Term]:
         """A start is a projection: nothing is held at walls, which the first instant of time holds."""
-        return []
+        return [] if self.layout.moves else self._walls
 
     def _wall_weighting(self, cells: Cells, is_flux: bool) -> Weighting:
         if is_flux:
             return Weighting(cells.index, cells.table(()))
         normals = {axis: cells.points[normal_along(axis)][:, :, None] for axis in self.grid.axes}
         across = sum(normal * cells.table(((axis, 1),)) for axis, normal in normals.items())
-        splines = [basis for basis in self.grid.axes.values() if isinstance(basis, Spline)]
-        width = min(float(np.diff(basis.edges).min()) for basis in splines)
-        size = self.penalty * max(basis.degree for basis in splines) ** 2 / width
+        size = self.penalty * max(basis.degree for basis in self._splines) ** 2 / self._width
         return Weighting(cells.index, size * cells.table(()) - across)
 
-    def _held(self, statement: Statement, field: str) -> Triplets | None:
-        """The ghost penalty, in units of what conducts in the middle of the prior; of a start, in units of its mass."""
+    @property
+    def _splines(self) -> list[Spline]:
+        return [basis for basis in self.grid.axes.values() if isinstance(basis, Spline)]
+
+    @property
+    def _width(self) -> float:
+        return min(float(np.diff(basis.edges).min()) for basis in self._splines)
+
+    def _tied(self, expression: Expression, state: int) -> Triplets | None:
+        """The ghost penalty, in units of what conducts in the middle of the prior, or of a start's mass."""
+        assert isinstance(self.grid, CutGrid)
+        if expression is not self.layout.equations[state]:
+            size = self._width**2
+        elif state == self._top(state):
+            base = self.layout.states.index(State(self.layout.states[state].field, 0))
+            return self._ghost(state, base, float(np.mean(conducts_inside(self.layout, state, base))))
+        else:  # the rate of a state is the next one
+            return self._ghost(state, state + 1, -self._width**2)
+        return self._ghost(state, state, size)
+
+    def _ghost(self, row: int, column: int, size: float) -> Triplets:
         assert isinstance(self.grid, CutGrid)
         rows, columns, values = self.grid.ghost()
-        if statement.kind == "initial":
-            width = min(float(np.diff(b.edges).min()) for b in self.grid.axes.values() if isinstance(b, Spline))
-            size = width**2
-        else:
-            size = float(np.mean(conducts_inside(self.layout, statement, field)))
-        offset = self.offsets[self.layout.fields.index(field)]
-        return rows + offset, columns + offset, self.ghost * size * values
+        return rows + self.offsets[row], columns + self.offsets[column], self.ghost * size * values
 
 
 def discretised(layout: Layout, grid: Grid | CutGrid, inputs: Mapping[str, Input]) -> Discrete:
@@ -339,13 +171,13 @@ def discretised(layout: Layout, grid: Grid | CutGrid, inputs: Mapping[str, Input
     return (CutDiscrete if isinstance(grid, CutGrid) else Discrete)(layout, grid, inputs)
 
 
-def weak_wall(layout: Layout, wall: Statement, field: str) -> tuple[Expression, bool]:
+def weak_wall(layout: Layout, wall: Wall) -> tuple[Expression, bool]:
     """A wall's relation, made a flux times what conducts along the normal or a value times that; and is it a flux?"""
     import sympy
 
-    relation = layout.expression(wall)
-    equation = layout.expression(layout.equations[layout.fields.index(field)])
-    number = layout.fields.index(field)
+    relation, number = wall.expression, wall.state
+    name = layout.states[number].field
+    equation = layout.equations[max(n for n, state in enumerate(layout.states) if state.field == name)]
     conducts, slope, value = sympy.Integer(0), sympy.Integer(0), sympy.Integer(0)
     for symbol, jet in equation.fields.items():
         if jet.field == number and sum(times for _, times in jet.orders) == 2 and not jet.is_rate:
@@ -370,21 +202,20 @@ def weak_wall(layout: Layout, wall: Statement, field: str) -> tuple[Expression, 
     ).present, is_flux  # fmt: skip
 
 
-def conducts_inside(layout: Layout, equation: Statement, field: str) -> Array:
+def conducts_inside(layout: Layout, equation: int, state: int) -> Array:
     """What conducts along the first axis, all over the domain, inputs at their prior means and fields zero."""
-    expression = layout.expression(equation)
-    number, axis = layout.fields.index(field), layout.problem.domain.space[0]
-    places = {name: x for name, x in layout.problem.domain.places().items()}
+    expression, axis = layout.equations[equation], layout.problem.domain.space[0]
+    places = dict(layout.problem.domain.places())
     names = {name: np.zeros((1, 1)) for name, _ in expression.named_fields}
     for name, part in expression.named_inputs:
         unknown = layout.problem.unknowns.get(part.name) or layout.problem.functions.get(part.name)
         mean = unknown.latent_moments[0] if unknown is not None and not part.orders else 0.0
         names[name] = np.full((1, 1), mean)
     for symbol, jet in expression.fields.items():
-        if jet.field == number and jet.orders == ((axis, 2),):
+        if jet.field == state and jet.orders == ((axis, 2),):
             slope = Compiled(expression, [-expression.expression.diff(symbol)])
             return slope(names, places, np.zeros(1))[0]
-    raise NotAMap(f"{equation.name} has no second derivative along {axis}")
+    raise NotAMap(f"the equation of {layout.states[state]} has no second derivative along {axis}")
 
 
 def _normal(axis: str) -> sympy.Symbol:

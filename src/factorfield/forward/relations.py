@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.errors import expected
 from factorfield.problem.coefficients import Table, located
 from factorfield.problem.domain import TIME, Orders, Points
 from factorfield.problem.problem import Problem
@@ -26,10 +27,42 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class FieldJet:
-    """A derivative of a field in space, or of its rate."""
+class State:
+    """A field, or a time derivative of it."""
 
-    field: int
+    field: str
+    level: int
+
+    def __str__(self) -> str:
+        return self.field + ("_" + TIME * self.level if self.level else "")
+
+
+def states_of(problem: Problem) -> tuple[State, ...]:
+    """Of every field as many as its equations have time derivatives, and at least one."""
+    highest = dict.fromkeys(problem.fields, 1)
+    for statement in problem.statements:
+        if statement.kind == "equation":
+            for jet in statement.relation.jets.values():
+                if jet.field in highest:
+                    highest[jet.field] = max(highest[jet.field], dict(jet.orders).get(TIME, 0))
+    return tuple(State(name, level) for name in problem.fields for level in range(highest[name]))
+
+
+def _field_jet(states: Sequence[State], name: str, orders: dict[str, int]) -> FieldJet:
+    """A derivative of a field as one of a state, or of the rate of its highest state."""
+    highest = max(state.level for state in states if state.field == name)
+    times = orders.get(TIME, 0)
+    if times > highest + 1:
+        raise expected(f"time derivatives of {name} up to order {highest + 1}", f"order {times}", "a lower one")
+    inner = tuple((axis, order) for axis, order in sorted(orders.items()) if axis != TIME)
+    return FieldJet(states.index(State(name, min(times, highest))), inner, times > highest)
+
+
+@dataclass(frozen=True)
+class FieldJet:
+    """A derivative of a state in space, or of its rate."""
+
+    field: int  # the state's number
     orders: Orders
     is_rate: bool
 
@@ -61,6 +94,43 @@ class Expression:
             self, fields={s: jet for s, jet in self.fields.items() if s in symbols},
             inputs={s: jet for s, jet in self.inputs.items() if s in symbols},
         )  # fmt: skip
+
+    def rate(self, states: Sequence[State]) -> Expression:
+        """The derivative in time of a relation without rates."""
+        import sympy
+
+        total = sympy.Integer(0)
+        fields, inputs, coordinates = dict(self.fields), dict(self.inputs), list(self.coordinates)
+        for symbol, jet in self.fields.items():
+            state = states[jet.field]
+            later = sympy.Symbol(f"{symbol}_later", real=True)
+            fields[later] = _field_jet(states, state.field, {**dict(jet.orders), TIME: state.level + 1})
+            total = total + self.expression.diff(symbol) * later
+        for symbol, part in self.inputs.items():
+            if str(symbol) in self.moving:
+                raised = dict(part.orders) | {TIME: dict(part.orders).get(TIME, 0) + 1}
+                later = sympy.Symbol(f"{symbol}_later", real=True)
+                inputs[later] = InputJet(part.name, tuple(sorted(raised.items())))
+                total = total + self.expression.diff(symbol) * later
+        for name in self.coordinates:
+            symbol = sympy.Symbol(name, real=True)
+            if name == TIME:
+                total = total + self.expression.diff(symbol)
+            elif name in self.moving:  # a table
+                later_name = f"{name}{TIME}" if "_" in name else f"{name}_{TIME}"
+                coordinates.append(later_name)
+                total = total + self.expression.diff(symbol) * sympy.Symbol(later_name, real=True)
+        moving = self.moving | {f"{name}_later" for name in self.moving} | set(coordinates[len(self.coordinates) :])
+        changed = replace(
+            self, expression=total, fields=fields, inputs=inputs, coordinates=tuple(coordinates), moving=moving
+        )
+        return changed.present
+
+    @property
+    def logarithm(self) -> Expression:
+        import sympy
+
+        return replace(self, expression=sympy.log(self.expression))
 
     @cached_property
     def named_fields(self) -> list[tuple[str, FieldJet]]:
@@ -172,20 +242,21 @@ class Compiled:
         return known
 
 
-def expression_of(problem: Problem, relation: Relation, fields: Sequence[str], error: str | None = None) -> Expression:
-    """The relation with unknown numbers and functions as inputs; less the input `error` where one is named."""
+def expression_of(
+    problem: Problem, relation: Relation, error: str | None = None, error_axes: Sequence[str] = ()
+) -> Expression:
+    """The relation with unknown numbers and functions as inputs; less the input `error` over axes where one is named."""
     import sympy
 
-    state: dict[sympy.Symbol, FieldJet] = {}
+    states = states_of(problem)
+    fields: dict[sympy.Symbol, FieldJet] = {}
     inputs: dict[sympy.Symbol, InputJet] = {}
     replaced: dict[sympy.Symbol, sympy.Expr] = {}
     for symbol, jet in relation.jets.items():
         if jet.field in problem.functions:
             replaced[symbol] = _function(problem, jet.field, jet.orders, inputs)
         else:
-            times = dict(jet.orders)
-            inner = tuple((axis, order) for axis, order in jet.orders if axis != TIME)
-            state[symbol] = FieldJet(fields.index(jet.field), inner, times.get(TIME, 0) == 1)
+            fields[symbol] = _field_jet(states, jet.field, dict(jet.orders))
     for name in relation.parameters:
         if name in problem.unknowns:
             z = _input_symbol(InputJet(name, ()), inputs)
@@ -195,16 +266,15 @@ def expression_of(problem: Problem, relation: Relation, fields: Sequence[str], e
         whole = whole - _input_symbol(InputJet(error, ()), inputs)
     tables = {n for n, v in problem.constants.items() if isinstance(v, Table) and TIME in v.axes}
     moving = {c for c in relation.coordinates if c == TIME or c.partition("_")[0] in tables}
-    moving |= {str(s) for s, jet in inputs.items() if TIME in _axes_of(problem, jet.name)}
-    return Expression(whole, state, inputs, problem.constants, relation.coordinates, frozenset(moving))
+    for symbol, part in inputs.items():
+        axes = error_axes if part.name == error else _axes_of(problem, part.name)
+        moving |= {str(symbol)} if TIME in axes else set()
+    return Expression(whole, fields, inputs, problem.constants, relation.coordinates, frozenset(moving))
 
 
 def _axes_of(problem: Problem, name: str) -> tuple[str, ...]:
-    """The axes that an input varies over; the hidden error of a statement names its axes itself."""
-    if name in problem.functions:
-        return tuple(problem.functions[name].over)
-    errors = {s.error.name: tuple(s.error.lengths) for s in problem.statements if s.error is not None}
-    return errors.get(name, ())
+    """The axes that an unknown coefficient varies over."""
+    return tuple(problem.functions[name].over) if name in problem.functions else ()
 
 
 def _input_symbol(jet: InputJet, inputs: dict[sympy.Symbol, InputJet]) -> sympy.Symbol:

@@ -179,6 +179,7 @@ class Fit:
     steps: int
     has_settled: bool
     kept_tangent: Array | None = None
+    log_sites: float = 0.0  # what sites of outliers add to the evidence
 
     @cached_property
     def slopes(self) -> Array:
@@ -194,7 +195,8 @@ class Fit:
     def log_evidence(self) -> float:
         """Natural log density of the measurements: exact for an affine map, by Laplace's method otherwise."""
         noise = float(np.sum(np.log(self.task.measurements.sigmas))) + 0.5 * len(self.point.residual) * LOG_TWO_PI
-        return -self.point.objective - noise - 0.5 * self.belief.log_determinant
+        jacobian = sum(group.log_jacobian for group in self.task.measurements.groups)
+        return -self.point.objective - noise - 0.5 * self.belief.log_determinant + jacobian + self.log_sites
 
 
 Report = Callable[[str, float], None]

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize, special
 
+from factorfield.forward.layout import Layout
 from factorfield.inference.fit import ROUGH, Fit, fit
-from factorfield.inference.latents import Latents, OverSpace, OverTime
+from factorfield.inference.latents import Latents, OverSpace, OverTime, typical
 from factorfield.problem.coefficients import DEFAULT_LENGTH
-from factorfield.problem.problem import Problem
 
 Array = NDArray[np.float64]
 SIZE, LENGTH = "std", "length"
@@ -103,15 +103,20 @@ def _latents(fitted: Fit) -> Latents:
     return fitted.task.latents
 
 
-def coordinates_of(problem: Problem) -> tuple[Coordinate, ...]:
-    """What is not stated of unknown functions."""
-    result = []
+def coordinates_of(layout: Layout) -> tuple[Coordinate, ...]:
+    """What is not stated of unknown functions, starts and walls that are not stated among them."""
+    result, problem = [], layout.problem
     for name, unknown in problem.functions.items():
         if unknown.std is None:
             scale = 1.0 if unknown.positive else abs(unknown.mean)
             result.append(Coordinate(name, SIZE, len(unknown.over), scale))
         if unknown.length is None:
             result.append(Coordinate(name, LENGTH, len(unknown.over), 1.0))
+    for missing in layout.missing:
+        if missing.axes:
+            scale = typical(problem, missing.state)[1]
+            result.append(Coordinate(missing.name, SIZE, len(missing.axes), scale))
+            result.append(Coordinate(missing.name, LENGTH, len(missing.axes), 1.0))
     return tuple(result)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
-from factorfield.forward.discrete import Discrete, Layout, discretised
+from factorfield.forward.discrete import Discrete, discretised
+from factorfield.forward.layout import Layout
 from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
 from factorfield.forward.paths import Path, read, values_at
@@ -96,7 +97,7 @@ class Estimate:
     """The numerical error of a fit: columns, its size over the field's, and whether the std has settled."""
 
     columns: tuple[ErrorColumn, ...]
-    floors: tuple[float, ...]  # by field: the least std of its error
+    floors: tuple[float, ...]  # by state: the least std of its error
     space: float
     time: float
     std_change: float
@@ -134,7 +135,7 @@ class Ladder:
             return False
         wanted = float(np.prod([basis.size for basis in _axes_of(self.problem, level, self.rungs).values()]))
         if any(isinstance(self.problem.domain[axis], Periodic) for axis in self.problem.domain.space):
-            wanted *= len(self.problem.fields)
+            wanted *= len(self.layout.states)
             return level <= 1 or wanted <= self.rungs.most_waves
         return level <= 1 or wanted <= self.rungs.most_functions[axes]
 
@@ -201,7 +202,7 @@ class Ladder:
     @cached_property
     def values(self) -> list[Expression]:
         """The fields themselves."""
-        return [expression_of(self.problem, self.problem.relation(f), self.problem.fields) for f in self.problem.fields]
+        return [expression_of(self.problem, self.problem.relation(f)) for f in self.problem.fields]
 
     @cached_property
     def everywhere(self) -> dict[str, Array]:
@@ -265,7 +266,7 @@ class Ladder:
         """The inputs on another grid: where a segment begins later, its start is one of them."""
         if START not in inputs:
             return inputs
-        fields = inputs[START].reshape(len(self.values), -1)
+        fields = inputs[START].reshape(len(self.layout.states), -1)
         grid: Any = fitted.point.path.grid  # both are of one kind
         moved = [grid.projected(field, self.discrete(level).grid) for field in fields]
         return {**inputs, START: np.concatenate(moved)}
@@ -331,11 +332,13 @@ class Ladder:
         return np.array(parts).reshape(len(columns), len(self.values), -1)
 
     def _floors(self, fitted: Fit, columns: Sequence[ErrorColumn]) -> tuple[float, ...]:
-        """By field, a share of the root mean square of its error."""
-        if not columns:
-            return (0.0,) * len(self.values)
-        squares = np.sum(self._error_at_places(fitted, columns) ** 2, axis=0)
-        return tuple(float(self.rungs.floor * np.sqrt(np.mean(row))) for row in squares)
+        """By state, a share of the root mean square of its error; none for derivatives in time."""
+        floors = np.zeros(len(self.layout.states))
+        if columns:
+            squares = np.sum(self._error_at_places(fitted, columns) ** 2, axis=0)
+            fields = [number for number, state in enumerate(self.layout.states) if state.level == 0]
+            floors[fields] = self.rungs.floor * np.sqrt(np.mean(squares, axis=1))
+        return tuple(map(float, floors))
 
     def _relative(self, fitted: Fit, columns: Sequence[ErrorColumn]) -> float:
         if not columns:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from factorfield.forward.discrete import NotAMap, error_input
 from factorfield.forward.inputs import Input
+from factorfield.forward.layout import Layout, NotAMap, error_input
+from factorfield.forward.relations import State
 from factorfield.inference.matern import RESOLUTION, STATE, TimeNodes, distances, kernel
 from factorfield.problem.coefficients import DEFAULT_LENGTH, Unknown
 from factorfield.problem.domain import TIME, Axis, Domain, Periodic
@@ -25,6 +26,7 @@ Indices = NDArray[np.int64]
 MOST_FUNCTIONS = 1200  # of space, where more are not needed for three cells a length
 MOST_COEFFICIENTS = 6000  # of a function of space: beyond, its root does not fit
 SHORTER = 0.5  # of the usual length: what the grid of a function shows whose length is not stated
+WIDE = 3.0  # times half the range of the readings: the std of a level that is not stated
 ROUNDING = 1e-15  # of the largest variance of a component
 
 
@@ -118,6 +120,20 @@ class OverTime:
         return replace(self, nodes=self.nodes.until(end))
 
 
+@dataclass(frozen=True)
+class AlongTime:
+    """Functions along the axis of time."""
+
+    basis: Basis
+
+    @property
+    def size(self) -> int:
+        return self.basis.size
+
+    def features(self, t: Array, order: int = 0) -> Array:
+        return dense(self.basis, np.asarray(t, float), order)
+
+
 @dataclass(frozen=True, eq=False)
 class Principal:
     """Along an axis: columns (functions, components) make coefficients from components of unit variance, rows
@@ -143,7 +159,10 @@ class OverSpace:
 
     @cached_property
     def input(self) -> Input:
-        return Input(self.name, space=self.grid)
+        if TIME not in self.grid.axes:
+            return Input(self.name, space=self.grid)
+        space = Grid({axis: basis for axis, basis in self.grid.axes.items() if axis != TIME})
+        return Input(self.name, space=space, time=AlongTime(self.grid.axes[TIME]))
 
     @property
     def mean(self) -> Array:
@@ -231,8 +250,9 @@ def space_grid(domain: Mapping[str, Axis], lengths: Mapping[str, float]) -> Grid
     return grid
 
 
-def latents_of(problem: Problem) -> tuple[Latent, ...]:
-    """Numbers, functions, and the errors of starts and walls, in this order."""
+def latents_of(layout: Layout) -> tuple[Latent, ...]:
+    """Numbers, functions, the errors of starts and walls, and starts and walls that are not stated, in this order."""
+    problem = layout.problem
     latents: list[Latent] = [Number(name, unknown) for name, unknown in problem.unknowns.items()]
     for name, unknown in problem.functions.items():
         mean, variance = unknown.latent_moments
@@ -247,7 +267,35 @@ def latents_of(problem: Problem) -> tuple[Latent, ...]:
                 latents.append(Number(error_input(statement), Unknown(0.0, sigma)))
             else:
                 latents.append(_function(statement.error.name, problem.domain, statement.error.lengths, 0.0, sigma))
+    for equation, statement in zip(problem.equations, problem.statements, strict=False):
+        if equation.sigma is not None:
+            lengths = _lengths(problem.domain, equation.length)
+            latents.append(_function(error_input(statement), problem.domain, lengths, 0.0, float(equation.sigma)))
+    for missing in layout.missing:
+        level, reach = typical(problem, missing.state)
+        latents.append(Number(missing.level, Unknown(level, WIDE * reach)))
+        if missing.axes:
+            lengths = {axis: DEFAULT_LENGTH * problem.domain[axis].length for axis in missing.axes}
+            latents.append(_function(missing.name, problem.domain, lengths, 0.0, reach, False))
     return tuple(latents)
+
+
+def _lengths(domain: Domain, given: float | Mapping[str, float] | None) -> dict[str, float]:
+    """Of the error of an equation: as given, or a quarter of every axis."""
+    stated = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(domain.names, given)
+    return {name: float(stated.get(name, DEFAULT_LENGTH * axis.length)) for name, axis in domain.items()}
+
+
+def typical(problem: Problem, state: State) -> tuple[float, float]:
+    """The middle and half the range of a field, from its readings, or of its rate over the horizon."""
+    readings = [s.target for s in problem.statements if s.is_direct and s.jet.field == state.field]
+    if not readings:
+        raise NotAMap(f"no start or wall of {state.field}, and no readings of it,")
+    values = np.concatenate(readings)
+    reach = max(0.5 * float(np.ptp(values)), 0.1 * float(np.max(np.abs(values))), 1e-12)
+    if state.level:
+        return 0.0, reach / problem.domain[TIME].length**state.level
+    return 0.5 * float(np.max(values) + np.min(values)), reach
 
 
 def _function(
@@ -260,7 +308,9 @@ def _function(
         grid = space_grid(domain, {axis: shown[axis] for axis in ordered})
         return OverSpace(name, grid, domain, level, std, ordered, not is_stated)
     if len(lengths) > 1:
-        raise NotAMap(f"{name} varies over time and space")
+        ordered = {axis: lengths[axis] for axis in domain.names if axis in lengths}
+        grid = space_grid(domain, {axis: shown[axis] for axis in ordered})
+        return OverSpace(name, grid, domain, level, std, ordered, not is_stated)
     nodes = TimeNodes.covering(domain[TIME].lower, domain[TIME].upper, shown[TIME])
     return OverTime(name, nodes, level, std, lengths[TIME], domain[TIME].length)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from factorfield.forward.paths import Path, Reading, read
 from factorfield.forward.relations import Expression, expression_of
+from factorfield.problem.noise import LogNormal
 from factorfield.problem.problem import Problem
 from factorfield.problem.statement import Statement
 from factorfield.problem.stencil import shifted
@@ -21,11 +22,48 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The measurements of one statement."""
+    """The measurements of one statement. With outliers, `site` holds the Gaussian values and sigmas that stand for
+    them."""
 
     statement: Statement
     expression: Expression
-    sigma: Array | None  # None: estimated
+    stated: Array | None  # the sigma that was given; None: estimated
+    target: Array
+    site: tuple[Array, Array] | None = None
+
+    @staticmethod
+    def of(problem: Problem, statement: Statement) -> Group:
+        expression = expression_of(problem, statement.relation)
+        target, sigma = statement.target, statement.sigma
+        stated = None if sigma is None else np.broadcast_to(np.asarray(sigma, float), target.shape)
+        if isinstance(statement.noise, LogNormal):  # Gaussian in the logarithm
+            return Group(statement, expression.logarithm, stated, np.log(target))
+        site = None
+        if statement.noise is not None:
+            assert stated is not None
+            site = statement.noise.first_guess(target, stated)
+        return Group(statement, expression, stated, target, site)
+
+    @property
+    def sigma(self) -> Array | None:
+        return self.stated if self.site is None else self.site[1]
+
+    @property
+    def values(self) -> Array:
+        """What is compared with readings of the path."""
+        return self.target if self.site is None else self.site[0]
+
+    @property
+    def log_jacobian(self) -> float:
+        """What makes a density of logarithms one of values."""
+        return -float(np.sum(self.target)) if isinstance(self.statement.noise, LogNormal) else 0.0
+
+    def part(self, chosen: NDArray[np.int64]) -> Group:
+        """Some of the measurements."""
+        stated = None if self.stated is None else self.stated[chosen]
+        site = None if self.site is None else (self.site[0][chosen], self.site[1][chosen])
+        statement = self.statement.part(chosen)
+        return replace(self, statement=statement, stated=stated, target=self.target[chosen], site=site)
 
     def reading(self, path: Path, inputs: Mapping[str, Any]) -> Reading:
         points = self.statement.points or {}
@@ -54,15 +92,8 @@ class Measurements:
     @staticmethod
     def of(problem: Problem, statements: Sequence[Statement] | None = None) -> Measurements:
         """Of all statements of a problem, or of some."""
-        groups = []
-        for statement in problem.statements if statements is None else statements:
-            if statement.kind == "observation":
-                expression = expression_of(problem, statement.relation, problem.fields)
-                sigma = None if statement.sigma is None else np.broadcast_to(
-                    np.asarray(statement.sigma, float), statement.target.shape
-                )  # fmt: skip
-                groups.append(Group(statement, expression, sigma))
-        return Measurements(tuple(groups))
+        chosen = problem.statements if statements is None else statements
+        return Measurements(tuple(Group.of(problem, s) for s in chosen if s.kind == "observation"))
 
     @property
     def count(self) -> int:
@@ -70,7 +101,7 @@ class Measurements:
 
     @property
     def targets(self) -> Array:
-        return np.concatenate([np.empty(0), *(group.statement.target for group in self.groups)])
+        return np.concatenate([np.empty(0), *(group.values for group in self.groups)])
 
     @property
     def sigmas(self) -> Array:

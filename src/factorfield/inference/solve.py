@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.forward.algebra import Singular
-from factorfield.forward.discrete import Layout, NotAMap, discretised
+from factorfield.forward.discrete import discretised
+from factorfield.forward.layout import Layout, NotAMap
 from factorfield.forward.map import START, ForwardMap, Steps, choose_windows
 from factorfield.forward.newton import NotConverged
-from factorfield.inference.fit import ROUGH, STEP, Counter, Fit, Task, fit
+from factorfield.inference.fit import ROUGH, STEP, TUNING, Counter, Fit, Task, fit
 from factorfield.inference.hyper import Marginal, coordinates_of, marginalised
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder, Rungs
 from factorfield.inference.latents import Latents, OverTime, latents_of
 from factorfield.inference.measurements import Measurements
 from factorfield.inference.segments import Segment, carried
+from factorfield.inference.sites import has_sites, with_sites
 from factorfield.problem.domain import TIME
 from factorfield.problem.problem import Problem
 
@@ -72,7 +74,7 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
     """The posterior of the latents, at a resolution whose error is as small as asked."""
     tell = report or (lambda text, share: None)
     layout = Layout.of(problem)
-    ladder = Ladder(layout, Latents(latents_of(problem)), search.tolerance, rungs)
+    ladder = Ladder(layout, Latents(latents_of(layout)), search.tolerance, rungs)
     start = np.zeros(ladder.latents.size)
     tell("choosing a resolution", 0.05)
     level, forward = ladder.first_map(start)
@@ -93,14 +95,14 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
         level, tolerance, forward = finer
         fitted = fit(replace(fitted.task, map=forward), fitted.point.e, ROUGH)
     tell("averaging over sizes and lengths", 0.92)
-    final, marginal = averaged(problem, polished(fitted))
+    final, marginal = averaged(layout, polished(fitted))
     segments = (Segment(final, estimate.columns, estimate.floors),)
     return Inferred(problem, segments, estimate, ladder, level, tolerance, ended, search, marginal)
 
 
-def averaged(problem: Problem, fitted: Fit) -> tuple[Fit, Marginal | None]:
+def averaged(layout: Layout, fitted: Fit) -> tuple[Fit, Marginal | None]:
     """The fit at the best sizes and lengths of functions, and their distribution, where they are not stated."""
-    coordinates = coordinates_of(problem)
+    coordinates = coordinates_of(layout)
     if not coordinates or not fitted.task.measurements.count:
         return fitted, None
     marginal = marginalised(fitted, coordinates)
@@ -108,7 +110,9 @@ def averaged(problem: Problem, fitted: Fit) -> tuple[Fit, Marginal | None]:
 
 
 def polished(fitted: Fit) -> Fit:
-    """The mode to full accuracy."""
+    """The mode to full accuracy, with settled sites of outliers."""
+    if has_sites(fitted.task.measurements):
+        return with_sites(fitted, TUNING)
     if fitted.task.is_affine and not fitted.task.measurements.open:
         return fitted
     return fit(fitted.task, fitted.point.e, known=fitted)
@@ -182,8 +186,7 @@ def shortened(task: Task, until: float) -> Task | None:
         points = group.statement.points or {}
         chosen = np.flatnonzero(points[TIME] <= until)
         if len(chosen):
-            sigma = None if group.sigma is None else group.sigma[chosen]
-            groups.append(replace(group, statement=group.statement.part(chosen), sigma=sigma))
+            groups.append(group.part(chosen))
     kept = sum(len(group.statement.target) for group in groups)
     if kept in (0, task.measurements.count):
         return None
@@ -217,10 +220,10 @@ def conditioned(inferred: Inferred, problem: Problem) -> Inferred:
     if is_longer:
         ladder, forward, start = _longer(inferred, problem)
         latents, known = ladder.latents, None
-    fitted = fit(Task(forward, latents, measurements, Counter()), start, known=known)
+    fitted = with_sites(fit(Task(forward, latents, measurements, Counter()), start, known=known), TUNING)
     marginal = None
     if len(inferred.segments) == 1:
-        fitted, marginal = averaged(problem, fitted)
+        fitted, marginal = averaged(ladder.layout, fitted)
     estimate = ladder.estimate(fitted, inferred.level)
     segments = (*inferred.segments[:-1], Segment(fitted, estimate.columns, estimate.floors))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED
@@ -247,11 +250,13 @@ def _check_late(last: Segment, more: Measurements) -> None:
 def _longer(inferred: Inferred, problem: Problem) -> tuple[Ladder, ForwardMap, Array]:
     """The ladder and the map until the later end, and the latents known so far among the new ones."""
     old, task = inferred.fit, inferred.fit.task
-    latents = Latents(latents_of(problem))
+    known_parts, end = task.latents, problem.domain[TIME].upper
+    assert isinstance(known_parts, Latents)
+    latents = Latents(tuple(p.extended(end) if isinstance(p, OverTime) else p for p in known_parts.parts))
     ladder = Ladder(Layout.of(problem), latents, inferred.search.tolerance, inferred.ladder.rungs)
     drawn = old.belief.spread(np.eye(task.latents.size)) @ inferred.ladder.draws
     e, along = np.zeros(latents.size), ladder.draws
-    before = {part.name: where for part, where in inferred.ladder.latents.slices()}
+    before = {part.name: where for part, where in known_parts.slices()}
     for part, where in latents.slices():  # the first latents of every part are known, later ones are new
         known = before[part.name]
         same = slice(where.start, where.start + known.stop - known.start)
@@ -284,7 +289,7 @@ def advanced(inferred: Inferred, problem: Problem) -> Inferred:
         (begin, latents.means[START]), latents.directions(draws), Steps(stages),
     )  # fmt: skip
     task = Task(ForwardMap(discrete, edges, stages), latents, more, Counter())
-    fitted = fit(task, np.zeros(latents.size), STEP)
+    fitted = with_sites(fit(task, np.zeros(latents.size), STEP), STEP)
     estimate = ladder.estimate(fitted, inferred.level)
     segments = (*inferred.segments[:-1], linked, Segment(fitted, estimate.columns, estimate.floors))
     ended = _enough(estimate, inferred.search, ladder.rungs) or UNRESOLVED

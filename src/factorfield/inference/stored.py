@@ -7,7 +7,7 @@ computed again when it is needed. A file may come from a stranger, so that every
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorfield.errors import ProblemError, expected
-from factorfield.forward.discrete import Layout, discretised
+from factorfield.forward.discrete import discretised
 from factorfield.forward.inputs import Input
+from factorfield.forward.layout import Layout
 from factorfield.forward.map import START, ForwardMap
 from factorfield.forward.paths import Path
 from factorfield.inference.fit import Fit, Gaussian, Task
@@ -113,7 +114,8 @@ def _latent_spec(part: Latent) -> dict[str, Any]:
         return {"nodes": part.nodes.spec(), "std": part.std, "length": part.length, "horizon": part.horizon}
     if isinstance(part, OverSpace):
         return {"grid": part.grid.spec(), "std": part.std, "lengths": dict(part.lengths), "whole": part.is_whole}
-    return {}
+    assert isinstance(part, Number)
+    return {"mean": part.unknown.mean, "std": part.unknown.std}
 
 
 # -- from a file
@@ -178,7 +180,7 @@ class Reader:
     def path(self, number: int, spec: Mapping[str, Any]) -> Path:
         grid, moves, sizes = self._grid(spec["grid"]), self.layout.moves, spec["inputs"]
         edges = self.numbers(f"path{number}_edges", None)
-        values = self.numbers(f"path{number}_values", None, None, grid.size * len(self.layout.fields))
+        values = self.numbers(f"path{number}_values", None, None, grid.size * len(self.layout.states))
         if moves:
             fits = len(edges) >= 2 and len(values) == len(edges) - 1 and bool(np.all(np.diff(edges) > 0.0))
         else:
@@ -213,8 +215,8 @@ class Reader:
         fit = Fit(task, task.read(e, path), None, belief, spec["steps"], spec["settled"])
         link = self.numbers(f"{prefix}_link", size, None) if f"{prefix}_link" in self.arrays else None
         floors = tuple(spec["floors"])
-        if len(floors) not in (0, len(self.layout.fields)):
-            raise _misfit(f"an error of each of {len(self.layout.fields)} fields", str(len(floors)))
+        if len(floors) not in (0, len(self.layout.states)):
+            raise _misfit(f"an error of each of {len(self.layout.states)} fields", str(len(floors)))
         return Segment(fit, tuple(columns), floors, link)
 
     def _path_at(self, number: int) -> Path:
@@ -235,7 +237,7 @@ class Reader:
     ) -> LatentVariables:
         if before:
             return self._carried(spec, prefix, path, before)
-        parts = latents_of(self.problem)
+        parts = latents_of(self.layout)
         named = spec.get("parts", {})
         if list(named) != [part.name for part in parts]:
             raise _misfit(f"latents {', '.join(part.name for part in parts) or 'of nothing'}", ", ".join(named))
@@ -288,7 +290,7 @@ def _latent_from(part: Latent, spec: Mapping[str, Any], domain: Domain) -> Laten
     if set(spec) != wanted:
         raise _misfit(f"{', '.join(sorted(wanted)) or 'nothing'} of {part.name}", ", ".join(spec) or "nothing")
     if isinstance(part, Number):
-        return part
+        return Number(part.name, replace(part.unknown, mean=spec["mean"], std=spec["std"]))
     if isinstance(part, OverTime):
         return OverTime(part.name, _nodes(spec["nodes"]), part.level, spec["std"], spec["length"], spec["horizon"])
     assert isinstance(part, OverSpace)

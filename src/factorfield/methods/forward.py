@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from factorfield.errors import expected
-from factorfield.forward.discrete import Layout, NotAMap
+from factorfield.errors import Advice, expected
+from factorfield.forward.layout import Layout, NotAMap
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder
 from factorfield.inference.latents import Latents
 from factorfield.inference.segments import Segment
@@ -63,7 +63,7 @@ class Forward:
             "steps": fitted.steps,
         }  # fmt: skip
         return Solution(
-            posterior, self._status(inferred), trace, timings, settings, advice=(),
+            posterior, self._status(inferred), trace, timings, settings, advice=_advice(inferred),
             evidence=lambda: inferred.log_evidence,
             resume=lambda problem: self._timed(lambda: conditioned(inferred, problem)),
             advance=lambda problem: self._timed(lambda: advanced(inferred, problem)),
@@ -130,7 +130,7 @@ def hyperparameters_of(inferred: Inferred) -> dict[str, dict[str, tuple[float, f
         return result
     stds = np.sqrt(np.diag(marginal.covariance))
     for coordinate, mean, std in zip(marginal.coordinates, marginal.means, stds, strict=True):
-        axis = inferred.problem.functions[coordinate.function].over[0]
+        axis = _first_axis(inferred, coordinate.function)
         unit = inferred.problem.domain[axis].length if coordinate.kind == "length" else 1.0
         result.setdefault(coordinate.function, {})[coordinate.kind] = (float(mean + np.log(unit)), float(std))
     return result
@@ -146,6 +146,21 @@ def _sigmas(inferred: Inferred) -> list[tuple[str, float]]:
     return [(name, float(np.sqrt(np.mean(np.square(sigma))))) for name, sigma in found.items()]
 
 
+def _first_axis(inferred: Inferred, function: str) -> str:
+    missing = {one.name: one.axes for one in inferred.ladder.layout.missing}
+    axes = missing[function] if function in missing else inferred.problem.functions[function].over
+    return next(axis for axis in inferred.problem.domain.names if axis in axes)
+
+
+def _advice(inferred: Inferred) -> tuple[Advice, ...]:
+    """What is not stated, and is therefore unknown."""
+    names = [missing.name.removeprefix("_") for missing in inferred.ladder.layout.missing]
+    if not names:
+        return ()
+    text = f"no {' and no '.join(names)} is stated: unknown, smooth, of a size and length that the readings tell"
+    return (Advice("missing", text),)
+
+
 def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:
     """Of one more reading of each field that is measured directly: the root mean square of the sigmas."""
     squares: dict[str, list[Any]] = {}
@@ -153,8 +168,12 @@ def _noise(problem: Problem, inferred: Inferred) -> dict[str, float]:
         measurements = segment.fit.task.measurements
         for group in measurements.groups:
             if group.statement.is_direct:
-                sigma = measurements.estimated.get(group.statement.name) if group.sigma is None else group.sigma
+                estimated = measurements.estimated.get(group.statement.name, 0.0)
+                sigma = np.asarray(estimated if group.stated is None else group.stated, float)
+                if group.statement.noise is not None:
+                    sigma = np.asarray(group.statement.noise.spread(float(np.max(sigma))))
                 squares.setdefault(group.statement.jet.field, []).append(
-                    np.broadcast_to(np.square(sigma), group.statement.target.shape)  # type: ignore[arg-type]
+                    np.broadcast_to(np.square(sigma), group.statement.target.shape)
                 )
-    return {name: float(np.sqrt(np.mean(np.concatenate(parts)))) for name, parts in squares.items()}
+    noise = {name: float(np.sqrt(np.mean(np.concatenate(parts)))) for name, parts in squares.items()}
+    return {name: size for name, size in noise.items() if np.isfinite(size)}  # some noise has no one size

@@ -28,6 +28,7 @@ from factorfield.model.face_errors import beside_errors, error_part, with_error
 from factorfield.model.factors import FactorGroup, build_group
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.model import BlockModel, Model, check_memory, check_no_region
+from factorfield.model.narrow import check_wide
 from factorfield.model.representation import Representation, field_form, substitute
 from factorfield.model.sizes import sizes_of
 from factorfield.problem.domain import TIME, Interval, Points
@@ -140,6 +141,7 @@ def block_plan(
 ) -> Plan:
     """What `block_model` would make of the same arguments."""
     check_no_region(problem, "features over the whole domain")
+    check_wide(problem, problem.domain)
     given = checked_counts(modes, problem, "modes")
     chosen, advice = block_modes(problem, given)
     intervals = {name: n for name, n in chosen.items() if isinstance(problem.domain[name], Interval)}

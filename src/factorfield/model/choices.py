@@ -39,6 +39,7 @@ from factorfield.messages.gaussian import Diagonal
 from factorfield.model.activation import Activation, Identity
 from factorfield.model.basis import Departure, Fourier, family_for
 from factorfield.model.functions import coefficient_prior, features_of
+from factorfield.model.narrow import quick
 from factorfield.model.representation import Representation
 from factorfield.model.spectrum import (
     FEWEST_LABELS,
@@ -201,7 +202,7 @@ def _told_mean(problem: Problem, name: str, walls: bool = False) -> float | None
         kinds = ("boundary",) if walls else ("initial", "observation")
         if statement.kind not in kinds or relation.fields != (name,) or not own or not _share(statement):
             continue
-        points = _where(problem, statement)
+        points = _where(problem, statement, _cells(problem))
         slope = np.asarray(evaluate_coefficient(own[0], problem.typical_parameters, points), float)
         with np.errstate(all="ignore"):
             value = (statement.target - evaluate_at(relation, problem, points)) / slope
@@ -236,11 +237,19 @@ def _told_size(problem: Problem, statement: Statement, offsets: Mapping[str, flo
 
 
 def _source_size(problem: Problem, statement: Statement, offsets: Mapping[str, float]) -> float:
-    """The root mean square of what a statement says beside fields at their offsets: values, fluxes, sources.
+    """The root mean square of what a statement says beside fields at their offsets: values, fluxes, sources; short
+    pulses by what they amount to over the horizon. Not finite where it has no value beside them."""
 
-    Not finite where it has no value beside them."""
-    said = evaluate_at(statement.relation, problem, _where(problem, statement), offsets)
-    return float(np.sqrt(np.mean((statement.target - _share(statement) * said) ** 2)))
+    def said(points: Points) -> float:
+        values = evaluate_at(statement.relation, problem, points, offsets)
+        return _root_mean_square(statement.target - _share(statement) * np.asarray(values))
+
+    along = _cells(problem)
+    brief = []
+    for part in quick(problem, statement):  # a source acts as long as it lasts, a value is what it is
+        share = part.length / problem.domain[TIME].length if statement.kind == "equation" else 1.0
+        brief.append(share * said(_where(problem, statement, along | {TIME: part.cells(64)})))
+    return max([said(_where(problem, statement, along)), *brief])
 
 
 def _share(statement: Statement) -> float:
@@ -249,8 +258,11 @@ def _share(statement: Statement) -> float:
     return total if abs(total) > ROUNDING else 0.0
 
 
-def _where(problem: Problem, statement: Statement) -> Points:
-    along = {name: axis.cells(64) for name, axis in problem.domain.items()}
+def _cells(problem: Problem) -> dict[str, Array]:
+    return {name: axis.cells(64) for name, axis in problem.domain.items()}
+
+
+def _where(problem: Problem, statement: Statement, along: Mapping[str, Array]) -> Points:
     return places_of(statement, problem.domain, problem.shape, along)
 
 

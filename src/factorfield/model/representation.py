@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.compiled import numba
 from factorfield.errors import expected
 from factorfield.model.activation import ACTIVATIONS, Activation, Identity
 from factorfield.model.basis import Departure, Family, Tensor, family_from_spec
@@ -323,14 +324,13 @@ class LatentRelation:
 
     def scalar(self) -> Callable[..., Any]:
         """A Numba function of one array, in the order of `arguments`: (value, d/d functional 0, ...), all floats."""
-        import numba
         import sympy
 
         array = sympy.IndexedBase("x")
         elements = {symbol: array[index] for index, symbol in enumerate(self.arguments)}
         outputs = [entry.subs(elements) for entry in (self.expression, *self.gradient)]
         floats = tuple(sympy.Float(float(entry)) if entry.is_number else entry for entry in outputs)
-        return numba.njit(sympy.lambdify([array], floats, modules="math", cse=True))
+        return numba().njit(sympy.lambdify([array], floats, modules="math", cse=True))
 
     def _values(self, zeta: Array, parameters: Mapping[str, float], coordinates: Mapping[str, Array]) -> list[Any]:
         bent = [activation(zeta[..., of], order) for of, order, activation in self.all_activation_derivatives.values()]

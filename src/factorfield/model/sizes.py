@@ -27,6 +27,7 @@ from factorfield.model.choices import (
 )
 from factorfield.model.factors import FactorGroup, build_group, whitened_rows
 from factorfield.model.functions import coefficient_parts, coefficient_prior
+from factorfield.model.narrow import quick
 from factorfield.model.representation import Representation, field_form
 from factorfield.problem.domain import Periodic
 from factorfield.problem.places import inside_of, places_of
@@ -43,7 +44,8 @@ def sizes_of(problem: Problem, activation: Activation) -> Sizes:
     """Of a problem's fields; other activations than the identity have a zero of their own, and no offset."""
     offsets = field_offsets(problem) if activation.name == "identity" else {}
     told, loaded = told_scale(problem, offsets), loaded_scale(problem, offsets)
-    if loaded <= BEYOND * told:
+    is_brief = any(quick(problem, statement) for statement in problem.statements)  # which few features do not see
+    if loaded <= BEYOND * told or is_brief:
         return Sizes(field_scale(problem, offsets), offsets)
     solved = first_size(problem, offsets)
     if any(not statement.relation.is_linear for statement in problem.statements):

@@ -282,12 +282,51 @@ def lasting_rates(found: Complex) -> Complex:
 def fastest_rates(problem: Problem, modes: Mapping[str, int]) -> tuple[float, Complex]:
     """Of the highest waves that modes per space axis hold: how fast the fastest is anywhere, and the mean over time
     of their rates at every place, of all equations that have them."""
-    turns = {n: count * (1.0 if isinstance(problem.domain[n], Periodic) else 0.5) for n, count in modes.items()}
-    waves = {n: 2.0 * np.pi * count / problem.domain[n].length for n, count in turns.items()}
+    waves = _highest(problem, modes)
     found = [rates(problem, statement, waves) for statement in problem.statements if statement.kind == "equation"]
     all_rates = [np.nan_to_num(each) for each in found if each is not None]
     fastest = max((largest(np.abs(each)) for each in all_rates), default=0.0)
     return fastest, np.concatenate([np.zeros(0, complex), *(np.ravel(each.mean(axis=0)) for each in all_rates)])
+
+
+def _highest(problem: Problem, modes: Mapping[str, int]) -> dict[str, float]:
+    """Wave numbers of the highest waves that modes per space axis hold."""
+    turns = {n: count * (1.0 if isinstance(problem.domain[n], Periodic) else 0.5) for n, count in modes.items()}
+    return {n: 2.0 * np.pi * count / problem.domain[n].length for n, count in turns.items()}
+
+
+def system_growth(problem: Problem, modes: Mapping[str, int]) -> float:
+    """The rate at which the highest waves grow by all equations together: where u drives v and v drives u, they may
+    turn only. The largest real part of the eigenvalues, as a mean over time at the place where it is largest.
+
+    With y of waves exp(lambda t + i k x) the equations are (A_0 + lambda A_1 + lambda^2 A_2 ...) y = 0.
+    """
+    equations = [s for s in problem.statements if s.kind == "equation"]
+    order, count = max(s.relation.order(TIME) for s in equations), len(problem.fields)
+    if order == 0 or len(equations) != count:
+        return 0.0
+    waves = _highest(problem, modes)
+    terms = [terms_over_domain(problem, s.relation) for s in equations]
+    shape = np.broadcast_shapes((1, 1), *(size.shape for own in terms for size in own.values()))
+    pencil = np.zeros((order + 1, *shape, count, count), complex)
+    for row, own in enumerate(terms):
+        for jet, size in own.items():
+            times = dict(jet.orders)
+            wave = np.prod([(1j * waves[axis]) ** n for axis, n in times.items() if axis != TIME])
+            pencil[times.get(TIME, 0), :, :, row, problem.fields.index(jet.field)] += np.nan_to_num(size) * wave
+    left, right = np.zeros((2, *shape, order * count, order * count), complex)
+    for power in range(order):  # y, y_t, ... of one order after the other
+        here = slice(power * count, (power + 1) * count)
+        if power + 1 < order:
+            left[..., here, here] = np.eye(count)
+            right[..., here, (power + 1) * count : (power + 2) * count] = np.eye(count)
+        right[..., -count:, here] = -pencil[power]
+    left[..., -count:, -count:] = pencil[order]
+    growth = np.zeros(shape)
+    for place in np.ndindex(*shape):
+        found = linalg.eigvals(right[place], left[place])
+        growth[place] = np.max(found.real, where=np.isfinite(found), initial=-np.inf)
+    return float(np.max(np.mean(np.nan_to_num(growth, neginf=0.0), axis=0)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ from factorfield.model.functions import DEFAULT_LENGTH
 from factorfield.model.local import LocalGroup, Places, local_group, summed_group
 from factorfield.model.matern import matern_rows
 from factorfield.model.model import Model, available_memory
+from factorfield.model.narrow import check_wide
 from factorfield.model.representation import Form, Latent, Representation, coefficient_form, field_form
 from factorfield.model.singular import FLUX_POWER, reads_slopes, shares_beside
 from factorfield.model.sizes import sizes_of
@@ -199,6 +200,7 @@ def _tiles(cells: NestedCells, group: LocalGroup) -> Indices:
 def tree_model(problem: Problem, *, cells: Mapping[str, int] | None = None, degree: int | None = None) -> TreeModel:
     """Local splines over the whole domain. `cells` per axis and `degree` (3 or 5) override what is chosen."""
     power = _checked_degree(problem, degree)
+    check_wide(problem, problem.domain)
     given = checked_counts(cells, problem, "cells", MOST_CELLS)
     chosen = {**_first_cells(problem, power), **given}
     _check_cells(problem, chosen, power)

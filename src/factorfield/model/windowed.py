@@ -34,11 +34,12 @@ from factorfield.model.folding import MANY
 from factorfield.model.functions import coefficient_parts
 from factorfield.model.graded import GradedSpline, first_cells, may_not_follow
 from factorfield.model.model import Asked, Space, Traits, WindowModel, check_memory, check_no_region, is_standing
+from factorfield.model.narrow import check_wide, pulses
 from factorfield.model.process import start_roots
 from factorfield.model.representation import LatentRelation, Representation, field_form, substitute
 from factorfield.model.searched import CORNER, StartSpectrum, number_coordinates
 from factorfield.model.sizes import sizes_of
-from factorfield.model.spectrum import FEWEST_LABELS, Spectrum, fastest_rates, spectra_of, tails_of
+from factorfield.model.spectrum import FEWEST_LABELS, Spectrum, fastest_rates, spectra_of, system_growth, tails_of
 from factorfield.problem.completeness import missing_conditions
 from factorfield.problem.domain import TIME, Axis, Interval, Periodic
 from factorfield.problem.jumps import instants
@@ -117,7 +118,7 @@ def with_families(
     if not in_plane:
         _check_memory(problem, representation, relations, points)
     fastest, rates = fastest_rates(problem, counts)
-    traits = _traits(problem, relations, rates, bool(numbers))
+    traits = _traits(problem, relations, rates, bool(numbers), counts)
     forward = is_forward(problem, traits)
     sigmas = window_sigmas(problem, sizes, spectra, counts, fastest, forward)
     held: tuple[Statement, ...] = ()
@@ -163,6 +164,7 @@ def suits_region(problem: Problem) -> bool:
 def _check(problem: Problem, degree: int | None) -> None:
     if TIME not in problem.domain:
         raise expected("a problem with a time axis 't' for method='chain'", repr(problem), "method='joint'")
+    check_wide(problem, problem.domain.space)
     if any(TIME in shift for s in problem.statements for shift, _ in s.stencil):
         raise expected("averages over space for method='chain'", "one along t", "method='joint'")
     if degree is not None and degree < 4:
@@ -318,20 +320,12 @@ def window_rows(problem: Problem, representation: Representation, points: Mappin
 
 
 def _traits(
-    problem: Problem, relations: Mapping[str, LatentRelation], rates: NDArray[np.complex128], held: bool
-) -> Traits:
+    problem: Problem, relations: Mapping[str, LatentRelation], rates: NDArray[np.complex128], held: bool,
+    modes: Mapping[str, int],
+) -> Traits:  # fmt: skip
     horizon, statements = problem.domain[TIME], problem.statements
     linear = all(relation.is_linear for relation in relations.values())
-    # a reaction makes all waves grow alike until it is spent; short ones that grow faster were never meant
-    alike = 0.0 if linear else fastest_rates(problem, dict.fromkeys(problem.domain.space, 0))[1].real
-    growth = float(np.max(rates.real - alike, initial=0.0)) * horizon.length
-    # rates of a nonlinear system are those of its equations one by one: waves that only turn may seem to grow
-    if growth > MOST_GROWTH and (linear or len(problem.fields) == 1):
-        raise expected(
-            f"short waves that grow by less than e^{MOST_GROWTH:g} over the horizon",
-            f"e^{growth:.3g}, as where heat runs backward in time",
-            "the other sign of the highest derivative, a shorter horizon, or fewer modes=",
-        )  # fmt: skip
+    _check_growth(problem, linear, rates, modes)
     autonomous = not any(TIME in s.relation.coordinates for s in statements)
     moving = any(TIME in unknown.over for unknown in problem.functions.values()) or bool(_noisy_walls(problem))
     autonomous = autonomous and not moving
@@ -344,6 +338,27 @@ def _traits(
         starts_by_formula=starts_by_formula(problem),
         asked_too_often=_asked_too_often(problem),
     )  # fmt: skip
+
+
+def _check_growth(
+    problem: Problem, linear: bool, rates: NDArray[np.complex128], modes: Mapping[str, int]
+) -> None:
+    """Refuse what grows beyond all numbers. Rates are those of equations one by one; where several seem to grow, all
+    together are asked. Nonlinear systems pass: what they are at constant fields says little of where they go."""
+    horizon = problem.domain[TIME]
+    # a reaction makes all waves grow alike until it is spent; short ones that grow faster were never meant
+    alike = 0.0 if linear else fastest_rates(problem, dict.fromkeys(problem.domain.space, 0))[1].real
+    growth = float(np.max(rates.real - alike, initial=0.0)) * horizon.length
+    if growth > MOST_GROWTH and len(problem.fields) > 1:
+        growth = system_growth(problem, modes) * horizon.length if linear else 0.0
+    if growth > MOST_GROWTH:
+        what, why, attempt = "short waves that grow", ", as where heat runs backward in time", "fewer modes="
+        if not problem.domain.space:
+            what, why, attempt = "a solution that grows", "", "the units of coefficients"
+        raise expected(
+            f"{what} by less than e^{MOST_GROWTH:g} over the horizon", f"e^{growth:.3g}{why}",
+            f"the other sign of the highest derivative, a shorter horizon, or {attempt}",
+        )  # fmt: skip
 
 
 def is_forward(problem: Problem, traits: Traits) -> bool:
@@ -397,13 +412,13 @@ def _growing(
 
 
 def jumps_of(problem: Problem) -> tuple[float, ...]:
-    """When a known source, coefficient or wall jumps."""
+    """When a known source, coefficient or wall jumps, and when short pulses of them begin and end."""
     jumping = [statement for statement in problem.statements if statement.relation.jumps]
     found = {s.name: instants([s.relation.text], problem.domain[TIME], problem.constants) for s in jumping}
     for wall in (s for s in jumping if s.face is not None):
         for instant in found[wall.name]:
             _check_continuous(problem, wall, instant)
-    return tuple(sorted({instant for own in found.values() for instant in own}))
+    return tuple(sorted({instant for own in found.values() for instant in own} | set(pulses(problem))))
 
 
 def _check_continuous(problem: Problem, wall: Statement, instant: float) -> None:

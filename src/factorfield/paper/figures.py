@@ -12,7 +12,7 @@ import pandas as pd
 from factorfield.paper.plan import METHODS, NOISES, WIDTHS
 from factorfield.paper.run import LEVELS
 from factorfield.paper.tables import EQUATIONS, PAPER, Records, ablation, pairs
-from factorfield.show.style import BLACK, BLUE, ORANGE, Drawing
+from factorfield.show.style import BLACK, BLUE, ORANGE, Drawing, write_picture
 
 COLOURS = {"mean-field": BLUE, "joint": "#009E73", "chain": "#D55E00", "hmc": BLACK, "vi": "#56B4E9", "sgd": "#CC79A7"}
 EQUATION_NAMES = {"advection": "advection", "fisher-kpp": "Fisher-KPP"}
@@ -54,7 +54,7 @@ def story(records: Records, folder: Path) -> list[Path]:
         handles, labels = panels[0, 0].get_legend_handles_labels()
         panels[0, 0].legend(handles[:1], labels[:1], frameon=False, loc="lower left")
         path = folder / "story.png"
-        figure.savefig(path, dpi=110)
+        write_picture(figure, path, dpi=110, tight=False)
     return [path]
 
 
@@ -97,7 +97,7 @@ def maps(chosen: pd.DataFrame, path: Path, title: str) -> Path:
         for panel in panels[-1]:
             panel.set_xlabel("t")
         figure.suptitle(title)
-        figure.savefig(path, dpi=110)
+        write_picture(figure, path, dpi=110, tight=False)
     return path
 
 
@@ -152,7 +152,7 @@ def posteriors(records: Records, folder: Path) -> list[Path]:
             panels[0].legend(frameon=False, markerscale=3)
             figure.suptitle(equation)
             made.append(folder / f"posteriors-{equation}.png")
-            figure.savefig(made[-1], dpi=110)
+            write_picture(figure, made[-1], dpi=110, tight=False)
     return made
 
 
@@ -176,7 +176,7 @@ def pinn(records: Records, folder: Path) -> list[Path]:
             panel.plot((low, high), (low, high), color=BLACK, lw=0.6)
         panels[0].legend(frameon=False)
         path = folder / "pinn.png"
-        figure.savefig(path, dpi=110)
+        write_picture(figure, path, dpi=110, tight=False)
     return [path]
 
 
@@ -207,7 +207,7 @@ def calibration(records: Records, folder: Path) -> list[Path]:
             panels[0].legend(frameon=False)
             figure.suptitle(equation)
             made.append(folder / f"calibration-{equation}.png")
-            figure.savefig(made[-1], dpi=110)
+            write_picture(figure, made[-1], dpi=110, tight=False)
     return made
 
 
@@ -231,7 +231,7 @@ def curves(swept: pd.DataFrame, folder: Path, target: str, logarithmic: bool) ->
             panels[0].legend(frameon=False, fontsize=6)
             figure.suptitle(equation)
             made.append(folder / f"{target}-{equation}.png")
-            figure.savefig(made[-1], dpi=110)
+            write_picture(figure, made[-1], dpi=110, tight=False)
     return made
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from factorfield.files.atomic import write_text
 from factorfield.paper.tables import FOUND_BY, LISTS, NUMBERS, SCORES, Records, ordered
 
 SPEC = ["equation", "cell", "row", "method", "seed", "model", "options", "initial", "kind"]  # which run it is
@@ -80,7 +81,7 @@ def added(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(lines: pd.DataFrame, path: Path) -> None:
-    lines.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
+    write_text(path, lines.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -161,7 +161,7 @@ class LatentPosterior(Posterior):
 
     def _relation(self, of: str) -> Expression:  # type: ignore[override]
         text = self.problem.equations[0].text if of == "residual" else of
-        expression = expression_of(self.problem, self.problem.relation(text), self.problem.fields)
+        expression = expression_of(self.problem, self.problem.relation(text))
         if not expression.fields and not expression.inputs:
             raise expected("a quantity of the field", f"{of!r}, which knows none", f"of='{self.problem.fields[0]}'")
         return expression

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Equation:
-    """A differential equation as text, trusted to +- sigma (in units of the equation's left side)."""
+    """A differential equation as text, trusted to +- sigma (in units of the equation's left side).
+
+    length  the distance over which it is off together, a number or one per axis; None: a quarter of each axis. It is read
+            by method="forward" alone
+    """
 
     text: str
     sigma: float | None = None
+    length: float | Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)

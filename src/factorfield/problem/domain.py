@@ -116,6 +116,9 @@ class Domain(dict[str, Axis]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
 
+    def __reduce__(self) -> tuple[type[Domain], tuple[dict[str, Axis]]]:
+        return Domain, (dict(self),)  # pickle and copy would set its axes one by one
+
     @property
     def centre(self) -> dict[str, Array]:
         """The point in the middle."""

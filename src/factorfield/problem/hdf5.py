@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 MOST_OBJECTS = 10_000  # groups and datasets
 MOST_VARIABLES = 2_000  # of a NetCDF file: xarray looks at every one of them
+MOST_ATTRIBUTES = 50_000
+MOST_TEXT = 1 << 26  # bytes of all attributes together, as they are in memory
+FEW = 16  # texts of one attribute that may each be as long as the file
+LONGEST_NAME = 200  # characters of a text in an array of names
 OF_DIMENSIONS = ("DIMENSION_LIST", "REFERENCE_LIST")  # NetCDF's own references, from a variable to its dimensions
 DEFLATE, KNOWN_FILTERS = 1, (1, 2, 3, 5, 6, 32000)  # deflate, shuffle, checksum, n-bit, scale-offset, LZF
 LARGEST_RATIO = 1032  # of deflate: what is unpacked, over what is stored
@@ -64,9 +68,10 @@ def _datasets(stored: h5py.File) -> dict[str, h5py.Dataset]:
     import h5py
 
     found: dict[str, h5py.Dataset] = {}
-    waiting, seen = [("", stored)], 0
+    waiting, seen, attributes = [("", stored)], 0, _Attributes(stored.id.get_filesize())
     while waiting:
         prefix, group = waiting.pop()
+        attributes.look_at(prefix, group)
         for name in group:
             seen += 1
             if seen > MOST_OBJECTS:
@@ -81,22 +86,74 @@ def _datasets(stored: h5py.File) -> dict[str, h5py.Dataset]:
                 waiting.append((f"{path}/", item))
             elif isinstance(item, h5py.Dataset):
                 _check_storage(path, item)
+                attributes.look_at(path, item)
                 found[path] = item
     return found
 
 
-def _check_storage(path: str, dataset: h5py.Dataset) -> None:
+class _Attributes:
+    """Counts what the attributes of a file take in memory, one after the other: xarray reads them all at once.
+
+    Texts lie in a heap, and any number of them may share one entry of it: their sizes show only as they are read.
+    """
+
+    def __init__(self, file_size: int) -> None:
+        self._file_size, self._count, self._room = file_size, 0, MOST_TEXT
+
+    def look_at(self, path: str, item: h5py.Group | h5py.Dataset) -> None:
+        import h5py
+
+        for name in item.attrs:
+            stored = item.attrs.get_id(name)
+            kind, count = stored.dtype, math.prod(stored.shape or ())
+            held = h5py.check_vlen_dtype(kind)
+            if h5py.check_ref_dtype(held or kind) is not None and name not in OF_DIMENSIONS:
+                raise _elsewhere(path, "an object reference")
+            varies = _varies(kind)
+            if varies and count > FEW and count * self._file_size > MOST_TEXT:
+                raise expected(f"at most {FEW} texts in an attribute of {path or 'the file'}", str(count), "fewer")
+            self._take(_length(item.attrs[name]) if varies else count * kind.itemsize)
+
+    def _take(self, size: int) -> None:
+        self._count, self._room = self._count + 1, self._room - size
+        if self._room < 0 or self._count > MOST_ATTRIBUTES:
+            most = f"at most {MOST_ATTRIBUTES} attributes of {MOST_TEXT >> 20} MiB in all"
+            raise expected(most, "more", "a file without them")
+
+
+def _varies(kind: np.dtype) -> bool:
+    """Is a value of this kind, or a part of it, as long as it likes?"""
     import h5py
 
+    if kind.subdtype is not None:
+        return _varies(kind.subdtype[0])
+    if kind.names is not None:
+        return any(_varies(kind[name]) for name in kind.names)
+    text = h5py.check_string_dtype(kind)
+    return h5py.check_vlen_dtype(kind) is not None or (text is not None and text.length is None)
+
+
+def _length(value: object) -> int:
+    """Bytes that an attribute of texts or lists takes, roughly."""
+    entries: list[Any] = list(value.ravel()) if isinstance(value, np.ndarray) else [value]
+    return sum(len(entry) if isinstance(entry, str | bytes) else 8 * int(np.size(entry)) for entry in entries)
+
+
+def check_names(path: str, dataset: h5py.Dataset, most: int) -> None:
+    """A list of at most so many short texts, looked at one by one."""
+    count = math.prod(dataset.shape) if dataset.shape is not None and len(dataset.shape) == 1 else -1
+    if not 0 <= count <= most or dataset.dtype.kind not in "OSU" or dataset.dtype.itemsize > LONGEST_NAME:
+        raise expected(f"at most {most} names in {path!r}", f"{dataset.shape} of {dataset.dtype}", "saving it again")
+    for index in range(count):
+        if not isinstance(dataset[index], str | bytes) or len(dataset[index]) > LONGEST_NAME:
+            raise expected(f"names of at most {LONGEST_NAME} characters in {path!r}", "longer ones", "saving it again")
+
+
+def _check_storage(path: str, dataset: h5py.Dataset) -> None:
     if dataset.is_virtual:
         raise _elsewhere(path, "a virtual dataset")
     if dataset.id.get_create_plist().get_external_count():
         raise _elsewhere(path, "external storage")
-    for name in dataset.attrs:
-        kind = dataset.attrs.get_id(name).dtype
-        held = h5py.check_vlen_dtype(kind) or kind
-        if h5py.check_ref_dtype(held) is not None and name not in OF_DIMENSIONS:
-            raise _elsewhere(path, "an object reference")
 
 
 def is_variable(dataset: h5py.Dataset) -> bool:
@@ -132,14 +189,17 @@ def _check_filters(path: str, dataset: h5py.Dataset, limit: int) -> None:
     if DEFLATE not in filters:
         return
     size = math.prod(dataset.chunks) * dataset.dtype.itemsize
-    large: list[tuple[int, ...]] = []
+    large: list[tuple[int, tuple[int, ...]]] = []
 
     def look(chunk: h5py.h5d.StoreInfo) -> None:
         if chunk.size * LARGEST_RATIO > limit:
-            large.append(chunk.chunk_offset)
+            large.append((chunk.size, chunk.chunk_offset))
 
     dataset.id.chunk_iter(look)  # one walk: asked for by its number, each chunk is searched from the first
-    for offset in large:
+    packed_most = dataset.file.id.get_filesize()
+    if any(stored > packed_most for stored, _ in large):
+        raise expected(f"chunks of {path!r} inside the file", "one that is larger", "writing it again")
+    for _, offset in large:
         _, packed = dataset.id.read_direct_chunk(offset)
         if len(zlib.decompressobj().decompress(packed, size + 5)) > size + 4:  # a checksum may follow
             raise expected(f"chunks of {size} bytes in {path!r}", "one that unpacks to more", "writing it again")

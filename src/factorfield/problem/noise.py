@@ -6,6 +6,7 @@ moments, and the site of this one value is the Gaussian factor that reproduces t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +38,11 @@ class StudentT:
 
     dof: float = 4.0
     name = "student-t"
+
+    def log_normaliser(self, sigma: Array) -> Array:
+        """What makes `log_likelihood` the logarithm of a density."""
+        half = math.lgamma(0.5 * (self.dof + 1.0)) - math.lgamma(0.5 * self.dof) - 0.5 * math.log(self.dof * math.pi)
+        return half - np.log(sigma)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.dof) and self.dof > 0.0):
@@ -103,6 +109,28 @@ def trapezoid(values: Array, nodes: Array) -> Array:
     return np.sum(0.5 * (values[:, 1:] + values[:, :-1]) * np.diff(nodes, axis=1), axis=1)
 
 
+def tilted(
+    noise: Noise, target: Array, sigma: Array, cavity_mean: Array, cavity_variance: Array
+) -> tuple[Array, Array, Array]:
+    """Mean and variance of each cavity times likelihood, and the log of its integral; the likelihood without its
+    normaliser."""
+    width = np.sqrt(cavity_variance)
+    guess, reach = noise.first_guess(target, sigma)
+    steps = np.linspace(-REACH, REACH, NODES)
+    nodes = np.concatenate([cavity_mean[:, None] + width[:, None] * steps, guess[:, None] + reach[:, None] * steps], 1)
+    nodes = np.sort(nodes, axis=1)
+    level = noise.log_likelihood(nodes, target[:, None], sigma[:, None])
+    level = level - 0.5 * ((nodes - cavity_mean[:, None]) / width[:, None]) ** 2
+    largest = level.max(axis=1)
+    density = np.exp(level - largest[:, None])
+    mass = trapezoid(density, nodes)
+    mean = trapezoid(density * nodes, nodes) / mass
+    variance = trapezoid(density * (nodes - mean[:, None]) ** 2, nodes) / mass
+    # a value that is all but excluded leaves one node: nothing narrower than nodes can be seen
+    variance = np.maximum(variance, 1e-12 * np.minimum(cavity_variance, reach**2))
+    return mean, variance, largest + np.log(mass) - 0.5 * np.log(2.0 * np.pi * cavity_variance)
+
+
 def matched(
     noise: Noise, target: Array, sigma: Array, cavity_mean: Array, cavity_variance: Array
 ) -> tuple[Array, Array]:
@@ -111,19 +139,8 @@ def matched(
     A likelihood that would widen the cavity (the tail of an outlier) has no matching site of positive precision; a
     site centred at the value itself then moves the mean to where the true likelihood moves it.
     """
-    width = np.sqrt(cavity_variance)
     guess, reach = noise.first_guess(target, sigma)
-    steps = np.linspace(-REACH, REACH, NODES)
-    nodes = np.concatenate([cavity_mean[:, None] + width[:, None] * steps, guess[:, None] + reach[:, None] * steps], 1)
-    nodes = np.sort(nodes, axis=1)
-    level = noise.log_likelihood(nodes, target[:, None], sigma[:, None])
-    level = level - 0.5 * ((nodes - cavity_mean[:, None]) / width[:, None]) ** 2
-    density = np.exp(level - level.max(axis=1, keepdims=True))
-    mass = trapezoid(density, nodes)
-    mean = trapezoid(density * nodes, nodes) / mass
-    variance = trapezoid(density * (nodes - mean[:, None]) ** 2, nodes) / mass
-    # a value that is all but excluded leaves one node: nothing narrower than nodes can be seen
-    variance = np.maximum(variance, 1e-12 * np.minimum(cavity_variance, reach**2))
+    mean, variance, _ = tilted(noise, target, sigma, cavity_mean, cavity_variance)
     precision = 1.0 / variance - 1.0 / cavity_variance
     pull = (mean - cavity_mean) / cavity_variance
     gap = guess - mean

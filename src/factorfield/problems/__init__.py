@@ -14,7 +14,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from factorfield.errors import expected, nearest
+from factorfield.errors import command, expected, nearest
 from factorfield.problem.problem import Problem
 
 LARGEST_NUMBER = 1e100  # no physics needs more, and squares of it are still numbers
@@ -42,7 +42,7 @@ def get(name: str, **options: Option) -> Problem:
             raise expected(
                 f"options of {name} among {', '.join(allowed)}",
                 option,
-                nearest(option, allowed, f"factorfield list {name}"),
+                nearest(option, allowed, command("factorfield", "list", name)),
             )
         _check_kind(option, options[option], allowed[option])
     return module.problem(**options)

@@ -80,8 +80,9 @@ _COUNTS = {"windows": "windows", "iterations": "iterations", "rejected": "reject
 
 def _curves(trace: Mapping[str, object]) -> dict[str, Array]:
     found = {name: values for name, values in trace.items() if isinstance(values, list | tuple) and name != "passes"}
-    curves = {name: np.asarray(values, float) for name, values in found.items() if len(values) > 1}
-    return {name: values for name, values in curves.items() if values.ndim == 1 and np.any(np.isfinite(values))}
+    plain = {n: values for n, values in found.items() if all(isinstance(value, int | float) for value in values)}
+    curves = {name: np.asarray(values, float) for name, values in plain.items() if len(values) > 1}
+    return {name: values for name, values in curves.items() if np.any(np.isfinite(values))}
 
 
 def _curve(panel: Axes, name: str, values: Array) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,11 @@ class Drawing:
     """What the pictures need of pyplot, without its windows: the caller's backend and open figures are left alone."""
 
     def __init__(self) -> None:
-        self.rc_context = needed("matplotlib", "plot").rc_context
+        matplotlib = needed("matplotlib", "plot")
+        known = {key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith("backend")}
+        # a matplotlibrc in the current folder may be a stranger's, and LaTeX runs what it says
+        base = known if Path(matplotlib.matplotlib_fname()).resolve().parent == Path.cwd() else {}
+        self.rc_context: Callable[[dict[str, Any]], Any] = lambda style: matplotlib.rc_context({**base, **style})
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -100,7 +105,10 @@ def wrapped(formula: str, most: int) -> list[str]:
     return [f"${row}$" for row in rows]
 
 
-def write_picture(figure: Figure, target: Path) -> None:
+def write_picture(figure: Figure, target: Path, dpi: int = 200, tight: bool = True) -> None:
     """The figure as a file that appears complete or not at all."""
+    drawn = io.BytesIO()  # what Matplotlib does with a file that cannot grow is not one line
+    kind = target.suffix.lstrip(".").lower()
+    figure.savefig(drawn, format=kind, dpi=dpi, bbox_inches=_box(figure) if tight else None)
     with complete(target) as part:
-        figure.savefig(part, dpi=200, bbox_inches=_box(figure))
+        part.write_bytes(drawn.getbuffer())

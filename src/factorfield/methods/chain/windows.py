@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from factorfield.errors import ProblemError
+from factorfield.errors import ProblemError, expected
 from factorfield.messages.gaussian import Belief, Message
 from factorfield.methods.chain.solver import Window, WindowSolver
 from factorfield.model.basis import Departure
@@ -98,7 +98,7 @@ class WindowControl:
         cells = 2**self._level
         stuck = self._waited > STUCK and cells - self._position > MOST_WINDOWS
         if stuck or self.accepted > MOST_WINDOWS:
-            raise self._too_fast(f"at most {MOST_WINDOWS} windows")
+            raise self._too_long()
         self._shrinking = 0 if self._doubled else self._shrinking
         self._waited = 0 if self._doubled else self._waited + 1
         due = self._patient and self._waited >= self._patience and error < 0.5
@@ -107,6 +107,13 @@ class WindowControl:
         if self._doubled:
             self._level, self._position = self._level - 1, self._position // 2
         return True
+
+    def _too_long(self) -> ProblemError:
+        """Windows that stay as short as they are: an oscillation of thousands of periods looks like that."""
+        length = self._horizon.length / 2**self._level
+        received = f"windows of {length:.3g} that stay so short, up to t = {self.start:.6g}"
+        attempt = "a shorter horizon, where the field turns or changes all the time, or the units of t and coefficients"
+        return expected(f"a horizon of at most {MOST_WINDOWS} windows", received, attempt)
 
     def _too_fast(self, wanted: str) -> ProblemError:
         return ProblemError(

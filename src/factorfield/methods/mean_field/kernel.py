@@ -21,9 +21,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
-from factorfield.compiled import compiled
+from factorfield.compiled import compiled, numba
+
+njit, types = numba().njit, numba().types
 
 # Sums may be reassociated and contracted (vector units); NaN and infinity keep their meaning.
 ARITHMETIC: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp", "nsz"}, "error_model": "numpy"}

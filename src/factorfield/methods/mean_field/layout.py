@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.compiled import numba
 from factorfield.errors import expected
 from factorfield.methods.mean_field.kernel import GENERAL, LINEAR, MOST_READS, RELATION, SEMILINEAR, sweep
 from factorfield.model.activation import PiecewiseExponential
@@ -276,7 +277,7 @@ def _rows(tables: Sequence[Array]) -> Array:
 
 def _compiled(forms: Sequence[Form]) -> CompiledRelation | None:
     """One C-callable relation(group, arguments, outputs) for all general groups of the model; None without any."""
-    from numba import cfunc, njit
+    cfunc, njit = numba().cfunc, numba().njit
 
     def chained(remaining: list[tuple[int, Callable[[Array], Sequence[float]]]]) -> CompiledRelation:
         if not remaining:

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from factorfield.errors import expected
-from factorfield.files.atomic import complete
+from factorfield.files.atomic import write_text
 from factorfield.files.results import check_writable
 from factorfield.problem.coefficients import Table
 from factorfield.problem.domain import Periodic
@@ -80,8 +80,7 @@ def write(solution: Solution, path: str | os.PathLike[str], level: float = 0.9) 
     """Write the report, its intervals of this level; the file appears complete or not at all."""
     target = check_page(path)
     text = page(solution, level)
-    with complete(target) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(target, text)
     return target
 
 
