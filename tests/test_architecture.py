@@ -25,8 +25,8 @@ ROOMS = [
 # inside a room imports go from later modules to earlier ones
 ORDER = {
     "space": ["axes", "cells", "arcs", "cut", "grid", "region"],
-    "forward": ["algebra", "newton", "radau", "inputs", "relations", "terms", "system", "discrete", "paths", "map"],
-    "inference": ["matern", "latents", "measurements", "fit", "hyper", "ladder", "segments", "stored", "solve"],
+    "forward": ["algebra", "newton", "radau", "inputs", "relations", "layout", "terms", "system", "discrete", "paths", "map"],
+    "inference": ["matern", "latents", "measurements", "fit", "hyper", "sites", "ladder", "segments", "stored", "solve"],
 }
 
 
