@@ -40,7 +40,7 @@ from test_map import PROBLEMS, frozen, likely  # noqa: E402
 import factorfield as ff  # noqa: E402
 from exact_gaussian import HeatLine, Process, Readings, Targets  # noqa: E402
 from factorfield.forward.algebra import Singular  # noqa: E402
-from factorfield.forward.discrete import Layout  # noqa: E402
+from factorfield.forward.layout import Layout  # noqa: E402
 from factorfield.forward.map import ForwardMap  # noqa: E402
 from factorfield.forward.newton import NotConverged  # noqa: E402
 from factorfield.forward.paths import values_at  # noqa: E402
@@ -588,7 +588,7 @@ def conductivity(page: Section, options: argparse.Namespace) -> None:
     )
     for place, size in (("square", 1.0), ("cut disk", 1.0), ("square", 0.1)):
         unknown = {"m": ff.Unknown(0.0, size, over=("x", "y"), length=0.25)}
-        latents = Latents(latents_of(conduction(place, unknown)))
+        latents = Latents(latents_of(Layout.of(conduction(place, unknown))))
         rows = []
         solve(drawn(place, unknown, latents, 1000).problem, 1e-4)  # a warm-up
         for seed in range(options.draws):
@@ -637,7 +637,7 @@ def hyper(page: Section, options: argparse.Namespace) -> None:
         " How many 90 % intervals hold the truth."
     )
     unknown = {"k": ff.Unknown(1.0, None, positive=True, over=("x", "y"))}
-    (part,) = latents_of(conduction("square", unknown))
+    (part,) = latents_of(Layout.of(conduction("square", unknown)))
     latents = Latents((part.with_prior(1.0, 0.25),))
     truths, rows = {"std": 1.0, "length": 0.25}, []
     for seed in range(options.draws):
