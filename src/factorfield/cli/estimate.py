@@ -190,7 +190,7 @@ def _of_map(problem: Problem) -> Estimate:
     except NotAMap as reason:
         raise expected("a problem whose equations give its fields", str(reason), "another method") from None
     system, count = ladder.discrete(TYPICAL_LEVEL).system, Measurements.of(problem).count
-    windows, stages = (TYPICAL_WINDOWS, ladder.rungs.stages) if ladder.layout.moves else (1, 1)
+    windows, stages = (TYPICAL_WINDOWS, ladder.stages) if ladder.layout.moves else (1, 1)
     size, columns = stages * system.size, float(ladder.latents.size)
     if windows == 1:
         columns = min(columns, float(count))

@@ -259,10 +259,21 @@ class Walk:
             self.instant, self.rule, self.state, lower, length, self.sizes, self.discrete.offsets, self.is_linear
         )
         key = round_length(length)
-        departures, factor = newton.solve(equations, self._guess(length), self._factors.get(key))
+        departures, factor = self._root(equations, self._guess(length), self._factors.get(key))
         self._factors = {**self._factors, key: factor} if self.is_linear else {key: factor}
         table = departures.reshape(self.rule.stages, -1)
         return Window(np.vstack([self.state[None, :], self.state + table]), factor)
+
+    def _root(self, equations: WindowEquations, guess: Array, known: Factor | None) -> tuple[Array, Factor]:
+        """From the guess with known slopes, then with new ones, then from rest."""
+        attempts = [(guess, known), (guess, None), (np.zeros(len(guess)), None)]
+        for number, (start, factor) in enumerate(attempts):
+            try:
+                return newton.solve(equations, start, factor)
+            except NotConverged:
+                if number == len(attempts) - 1:
+                    raise
+        raise AssertionError
 
     def restart(self, t: float) -> Callable[[Array, Directions], Array]:
         """Meet the walls anew, which may have jumped; the tangent does so too by what is returned."""

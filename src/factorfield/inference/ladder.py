@@ -41,13 +41,14 @@ class Rungs:
     first_modes: int = 6
     growth: float = 1.5
     most_functions: tuple[int, ...] = (1, 700, 5_000, 40_000)  # by the number of axes of space
-    stages: int = 5
+    # instants of a window, the more the less error is asked: (tolerance from which on, without space, with space)
+    stages: tuple[tuple[float, int, int], ...] = ((1e-4, 5, 5), (1e-6, 7, 5), (0.0, 9, 7))
     probes: int = 3  # draws of the prior along which windows and grids are compared
     tangent_error: float = 0.01  # of what a draw moves: its share that a resolution may miss
     std_change: float = 0.03
     beside_std: float = 0.1  # of the posterior std: a smaller error need not be reduced
     places: tuple[int, ...] = (1, 41, 13, 7)  # along each axis of space, by their number
-    instants: int = 23
+    instants: tuple[int, ...] = (201, 23, 17, 11)  # by the number of axes of space
     coarsest: int = -2  # level, for comparisons
     least_rate: float = 1e-3  # of the decrease of errors from grid to grid that is relied on
     least_rate_in_time: float = 0.02  # the same for windows of half the length
@@ -55,6 +56,7 @@ class Rungs:
     safety: float = 3.0
     floor: float = 0.25  # of the error's root mean square: where two resolutions agree by chance, it is not less
     most_waves: int = 640  # coefficients of all fields together, where an axis is a ring: their matrices are dense
+    joined_stages: int = 5  # with more of them windows are cut, not joined
     few_windows: int = 8  # so few are compared with finer ones, not with coarser ones
     time_share: float = 0.3  # of the tolerance, for windows of time
 
@@ -134,6 +136,12 @@ class Ladder:
     def problem(self) -> Problem:
         return self.layout.problem
 
+    @property
+    def stages(self) -> int:
+        """Instants of a window."""
+        without, with_space = next(pair for least, *pair in self.rungs.stages if self.tolerance >= least)
+        return with_space if self.problem.domain.space else without
+
     def discrete(self, level: int) -> Discrete:
         if level not in self._grids:
             grid = grid_of(self.layout, level, self.rungs)
@@ -156,7 +164,7 @@ class Ladder:
     def map_at(self, level: int, e: Array, tolerance: float) -> ForwardMap:
         """The map on a grid with windows chosen at latents."""
         discrete = self.discrete(level)
-        steady = ForwardMap(discrete, np.empty(0), self.rungs.stages)
+        steady = ForwardMap(discrete, np.empty(0), self.stages)
         if not self.layout.moves:
             return steady
         inputs = self.latents.coefficients(e)
@@ -167,7 +175,7 @@ class Ladder:
             first = Path(discrete.grid, np.empty(0), start[None, None, :], inputs)
             probes[START] = steady.tangent(first, probes)[0, 0]
         edges = choose_windows(
-            discrete, inputs, tolerance, time.upper, (time.lower, start), probes, Steps(self.rungs.stages)
+            discrete, inputs, tolerance, time.upper, (time.lower, start), probes, Steps(self.stages)
         )  # fmt: skip
         return replace(steady, edges=edges)
 
@@ -183,14 +191,14 @@ class Ladder:
         while True:
             try:
                 forward = self.map_at(level, e, tolerance)
+                if not self.has_level(level + 1):
+                    return level, forward
                 seen = self._seen(forward, e)
             except (NotConverged, Singular):
                 if not self.has_level(level + 1):
                     raise
                 level, before = level + 1, None
                 continue
-            if not self.has_level(level + 1):
-                return level, forward
             if before is not None:
                 now = _difference(seen, before, self.tolerance, self.rungs)
                 rate = float(np.clip(now / missed, self.rungs.least_rate, 1.0)) if np.isfinite(missed) else 1.0
@@ -223,7 +231,7 @@ class Ladder:
         count = self.rungs.places[len(problem.domain.space)]
         axes = {}
         for name in problem.domain.names:
-            number = self.rungs.instants if name == TIME else count
+            number = self.rungs.instants[len(problem.domain.space)] if name == TIME else count
             axes[name] = problem.domain[name].lower + problem.domain[name].length * _uneven(number, name == TIME)
         points = problem.domain.tensor(axes)
         if problem.shape is not None:
@@ -250,10 +258,14 @@ class Ladder:
         space, beside = self._relative(fitted, columns), self._beside_std(fitted, columns)
         if space > self.tolerance and beside > self.rungs.beside_std:  # a finer grid is needed in any case
             return Estimate(tuple(columns), self._floors(fitted, columns), space, 0.0, 0.0, beside)
-        timed = self._by_windows(fitted, forward, inputs) if self.layout.moves else []
+        try:
+            timed = self._by_windows(fitted, forward, inputs) if self.layout.moves else []
+            in_time = self._relative(fitted, timed)
+        except (NotConverged, Singular):
+            timed, in_time = [], np.inf
         floors = self._floors(fitted, columns + timed)
         return Estimate(
-            tuple(columns + timed), floors, space, self._relative(fitted, timed), self._std_change(fitted, level),
+            tuple(columns + timed), floors, space, in_time, self._std_change(fitted, level),
             self._beside_std(fitted, columns + timed),
         )  # fmt: skip
 
@@ -287,9 +299,11 @@ class Ladder:
         return {**inputs, START: np.concatenate(moved)}
 
     def _by_windows(self, fitted: Fit, forward: ForwardMap, inputs: Mapping[str, Array]) -> list[ErrorColumn]:
-        """By windows joined in pairs and fours; by windows cut in two where there are few."""
+        """By windows joined in pairs and fours; by windows cut in two where there are few, or where joined ones would
+        be far too long for their order."""
         count = len(forward.edges) - 1
-        if count > self.rungs.few_windows:
+        may_join = bool(self.problem.domain.space) and forward.stages <= self.rungs.joined_stages
+        if count > self.rungs.few_windows and may_join:
             paths = [fitted.point.path]
             try:
                 for joined in (2, 4):

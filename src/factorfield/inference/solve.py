@@ -186,7 +186,10 @@ def shortened(task: Task, until: float) -> Task | None:
         points = group.statement.points or {}
         chosen = np.flatnonzero(points[TIME] <= until)
         if len(chosen):
-            groups.append(group.part(chosen))
+            part = group.part(chosen)
+            if part.stated is None:  # few readings do not tell their noise: it stays as it is for now
+                part = replace(part, stated=np.full(len(chosen), task.measurements.estimated[group.statement.name]))
+            groups.append(part)
     kept = sum(len(group.statement.target) for group in groups)
     if kept in (0, task.measurements.count):
         return None

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from factorfield.errors import Advice, expected
+from factorfield.forward.algebra import Singular
 from factorfield.forward.layout import Layout, NotAMap
+from factorfield.forward.newton import NotConverged
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder
 from factorfield.inference.latents import Latents
 from factorfield.inference.segments import Segment
@@ -40,6 +42,9 @@ class Forward:
             inferred = work()
         except NotAMap as reason:
             raise expected("a problem whose equations give its fields", str(reason), "method=None") from None
+        except (NotConverged, Singular) as reason:
+            attempt = "a shorter horizon, a smoother start, or starting values of the unknowns nearer to what is meant"
+            raise expected("fields that the equations give all over the domain", str(reason), attempt) from None
         timings = {"total": time.perf_counter() - began, "processor": time.process_time() - used}
         return self.solution(inferred, timings)
 
