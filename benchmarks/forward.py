@@ -708,7 +708,7 @@ def cycles(page: Section, options: argparse.Namespace) -> None:
         page.bars += 1
         page.row(
             seed, f"{rmse:.4f}", f"{np.sqrt(np.mean(stds[20:] ** 2)):.4f}", f"{local.rmse:.4f}", f"{root.rmse:.4f}",
-            f"{np.median(later):.2f}", f"{growth:.2f}", f"{later.max():.2f}", f"{np.median(root.seconds):.3f}",
+            f"{np.median(later):.2f}", f"{growth:.2f}", f"{later.max():.2f}", short(float(np.median(root.seconds))),
             "0.13, 1.2x, 1 s", "met" if is_met else "**missed**",
         )  # fmt: skip
         if not is_met:
@@ -752,11 +752,13 @@ def finest(problem: ff.Problem) -> ff.Solution:
 
 
 def judged(seen: Seen, truth: Mapping[str, Array]) -> tuple[float, float, float, float]:
-    """Share of points where the error is at most three std; rms std over rms error; largest error over half ranges; and
-    the share where it is that small or below a thousandth of the posterior std."""
+    """Share of points where the error is at most three std; rms std over rms error; the largest error; and the share
+    where it is that small or below a thousandth of the posterior std.
+
+    Errors are over the root mean square of the posterior std; over half of the range where there is none."""
     held, small, stds, errors = [], [], [], []
     for name, (values, std, rest) in seen.items():
-        size = max(0.5 * float(np.ptp(truth[name])), 1e-3 * float(np.max(np.abs(truth[name]))))
+        size = float(np.sqrt(np.mean(rest**2))) or 0.5 * float(np.ptp(truth[name]))
         errors.append(np.abs(values - truth[name]) / size)
         stds.append(std / size)
         held.append(errors[-1] <= 3.0 * stds[-1] + ROUNDING)
@@ -801,10 +803,10 @@ def checked(page: Section, title: str, problems: Mapping[str, Known]) -> tuple[l
 
 def errors(page: Section, options: argparse.Namespace) -> None:
     page.say(
-        "Does the std hold the numerical error, and is it no lie in the other direction? Errors are relative to half"
-        " the range of each quantity, the largest over all points. For inverse problems the error is that of the"
-        " posterior mean of fields, functions and numbers, and the std the numerical part alone; they end where the"
-        " error is a tenth of the posterior std, so that tolerances matter less. Places are after t = 0: there our own"
+        "Does the std hold the numerical error, and is it no lie in the other direction? Errors of forward"
+        " problems are over half of the field's range. Those of inverse problems are of the posterior mean of fields,"
+        " functions and numbers, over the posterior std, and std is the numerical part alone; they end where the error"
+        " is a tenth of the posterior std, so that tolerances matter less. Places are after t = 0: there our own"
         " answer at 1e-10 is no truth where an uncertain start does not fit the walls."
     )
     groups = {
