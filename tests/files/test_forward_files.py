@@ -42,6 +42,13 @@ def populations() -> ff.Problem:
     )  # fmt: skip
 
 
+def off() -> ff.Problem:
+    """An equation that is off, over a length that is stated."""
+    walls = [ff.Boundary("u = 0", at={"x": 0}), ff.Boundary("u = 0", at={"x": 1})]
+    seen = ff.Observations(x=X, u=X * (1 - X) / 2, sigma=0.01)
+    return ff.Problem(ff.Equation("u_xx = -1", sigma=0.3, length=0.4), {"x": ff.Interval(0, 1)}, {}, [*walls, seen])
+
+
 def updated() -> ff.Solution:
     """Three segments of time."""
     solution = ff.solve(heat(), **COARSE).update(reading(0.5, 0.6), until=0.7)
@@ -54,6 +61,7 @@ MADE: dict[str, Callable[[], ff.Solution]] = {
     "extended": lambda: ff.solve(heat(), **COARSE).extend(0.8),
     "populations": lambda: ff.solve(populations(), **COARSE),
     "function and region": lambda: attacks.by_the_map()[2],
+    "equation with a sigma": lambda: ff.solve(off(), **COARSE),
     "unknown size": lambda: attacks.by_the_map()[0],
 }
 

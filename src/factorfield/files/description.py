@@ -25,13 +25,13 @@ Array = NDArray[np.float64]
 class EquationSpec(TypedDict):
     text: str
     sigma: float | None
+    length: NotRequired[float | dict[str, float] | None]  # old files lack it
 
 
 class FaceSpec(EquationSpec):
     kind: Literal["initial", "boundary"]
     at: NotRequired[Place]
     inside: NotRequired[bool]  # old files lack it, and could have meant it
-    length: NotRequired[float | dict[str, float] | None]  # old files lack it
 
 
 class ObservationsSpec(TypedDict):
@@ -98,7 +98,7 @@ def problem_spec(problem: Problem) -> tuple[ProblemSpec, dict[str, Array]]:
             conditions.append(_face_spec(condition))
     spec: ProblemSpec = {
         "name": problem.name,
-        "equations": [{"text": e.text, "sigma": e.sigma} for e in problem.equations],
+        "equations": [{"text": e.text, "sigma": e.sigma, "length": _plain(e.length)} for e in problem.equations],
         "domain": {
             name: (type(problem.domain[name]).__name__, problem.domain[name].lower, problem.domain[name].upper)
             for name in problem.domain.names
@@ -122,11 +122,15 @@ def _region_from_spec(spec: RegionSpec | None) -> Region | None:
 
 
 def _face_spec(condition: Initial | Boundary) -> FaceSpec:
-    length = dict(condition.length) if isinstance(condition.length, Mapping) else condition.length
+    length = _plain(condition.length)
     spec: FaceSpec = {"kind": "initial", "text": condition.text, "sigma": condition.sigma, "length": length}
     if isinstance(condition, Initial):
         return spec
     return {**spec, "kind": "boundary", "at": _plain_place(condition.at), "inside": condition.inside}
+
+
+def _plain(length: float | Mapping[str, float] | None) -> float | dict[str, float] | None:
+    return dict(length) if isinstance(length, Mapping) else length
 
 
 def _plain_place(at: Place) -> Place:
@@ -179,7 +183,7 @@ def problem_from_spec(
         else:
             inside = entry.get("inside", True)
             conditions.append(Boundary(entry["text"], entry["at"], entry["sigma"], entry.get("length"), inside))
-    equations: Sequence[Equation] = [Equation(e["text"], e["sigma"]) for e in spec["equations"]]
+    equations: Sequence[Equation] = [Equation(e["text"], e["sigma"], e.get("length")) for e in spec["equations"]]
     return Problem(
         equations, domain, parameters, conditions, truth=truth, stored=stored, name=spec["name"],
         units=spec.get("units"), region=_region_from_spec(spec.get("region")),

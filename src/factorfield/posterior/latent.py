@@ -69,8 +69,10 @@ class LatentPosterior(Posterior):
         """`representation` is the description that `form` gives."""
         segments, mixture = segments_from(problem, representation, arrays)
         logarithms = representation["logarithms"]
-        if not set(logarithms) <= set(problem.functions):
-            wanted = f"sizes of {', '.join(problem.functions) or 'nothing'}"
+        inputs = segments[0].fit.task.latents.inputs
+        functions = [name for name, source in inputs.items() if source.space or source.time]
+        if not set(logarithms) <= set(functions):
+            wanted = f"sizes of {', '.join(functions) or 'nothing'}"
             raise expected(wanted, ", ".join(logarithms), "saving it again")
         named = {name: {k: (v[0], v[1]) for k, v in kinds.items()} for name, kinds in logarithms.items()}
         return cls(problem, Frozen.of(segments), noise, segments, mixture, named)  # type: ignore[arg-type]
