@@ -24,7 +24,7 @@ GROUPS = {
 }  # fmt: skip
 PARTS = {
     "problems": ("names", "get"),
-    "methods": ("names", "get", "Chain", "Joint", "Tree", "Laplace", "MeanField", "HMC", "VI", "SGD"),
+    "methods": ("names", "get", "Chain", "Forward", "Joint", "Tree", "Laplace", "MeanField", "HMC", "VI", "SGD"),
     "metrics": ("score", "scores", "coverage", "crps", "nll", "pit_histogram"),
     "plotting": ("plot_comparison", "plot_audit", "plot_ranking", "plot_next"),
     "report": ("write", "page"),

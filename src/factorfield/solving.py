@@ -47,7 +47,8 @@ def solve(
     (sampling and gradient methods then advance all models that share their design at once).
 
     method    a name, or a configured object such as ff.methods.Joint(); None: "tree" in three axes of space, else
-              "chain" with time, else "joint", and "tree" where that cannot resolve the field
+              "chain" with time, else "joint", and "tree" where that cannot resolve the field; "forward", the equation
+              as a map, is chosen by name only
     options   tolerance= is asked of the numerical error, relative to the field (1e-5); other options of a method given
               by name, and of the model made for a problem: modes=, and collocation=, activation=
               (one block), degree=, windows=, activation= (chain) or cells=, degree= (tree)

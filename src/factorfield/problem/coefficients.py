@@ -24,7 +24,7 @@ END_SLACK = 1e-9  # of the axis: a table may miss its ends by rounding
 class Unknown:
     """A coefficient to be inferred: mean and std of the coefficient itself; positive ones are log-normal.
 
-    std     None: that of a function is estimated
+    std     None: that of a function is estimated by method="forward"; other methods take the size of the mean
     over    axes that it is a function of, such as "x" or ("x", "y"); none for a number
     length  distance over which the function varies (a quarter of the domain unless given, estimated by
             method="forward"); smooth on smaller ones
