@@ -30,7 +30,7 @@ ORDER = {
         "paths", "map",
     ],
     "inference": [
-        "matern", "latents", "measurements", "fit", "hyper", "sites", "ladder", "segments", "stored", "solve",
+        "matern", "latents", "measurements", "fit", "sites", "hyper", "ladder", "segments", "stored", "solve",
     ],
 }  # fmt: skip
 

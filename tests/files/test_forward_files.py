@@ -158,7 +158,7 @@ WRONG: dict[str, tuple[Callable[[Any, Any], None], str]] = {
     "numbers cut": (lambda spec, group: cut(group, "path0_values"), "windows in ascending order|finite numbers"),
     "no numbers": (lambda spec, group: broken(group, "segment0_vectors"), "segment0_vectors of .* finite numbers"),
     "shares of two": (lambda spec, group: group["segment0_shares"].write_direct(np.full(
-        group["segment0_shares"].shape, 2.0)), "between 0 and 1"),
+        group["segment0_shares"].shape, 2.0)), "between -3.47 and 1"),
     "array left out": (left_out("segment1_root0"), "an array segment1_root1 of"),
     "link left out": (left_out("segment0_link"), "links between them"),
     "edges reversed": (lambda spec, group: group["path0_edges"].write_direct(group["path0_edges"][()][::-1].copy()),

@@ -204,7 +204,7 @@ class _Reader:
         """The state is an unknown function about an unknown level."""
         import sympy
 
-        if self.problem.shape is not None:
+        if len(self.problem.domain.space) > 1:
             raise NotAMap(f"no {missing.name[1:]}")
         self.missing.append(missing)
         value, level = sympy.Symbol("_value", real=True), sympy.Symbol("_level", real=True)

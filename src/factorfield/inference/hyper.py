@@ -21,6 +21,7 @@ from scipy import linalg, optimize, special
 from factorfield.forward.layout import Layout
 from factorfield.inference.fit import ROUGH, Fit, fit
 from factorfield.inference.latents import Latents, OverSpace, OverTime, typical
+from factorfield.inference.sites import with_sites
 from factorfield.problem.coefficients import DEFAULT_LENGTH
 
 Array = NDArray[np.float64]
@@ -268,6 +269,7 @@ def _nodes(
     for place in mesh[order]:
         at = np.clip(values + directions @ place, lower, upper)
         one = centre if not np.any(place) else moved(centre, coordinates, at)
+        one = with_sites(one, ROUGH)
         prior = sum(c.log_prior(v) for c, v in zip(coordinates, at, strict=True))
         nodes.append(Node(at, one, one.log_evidence + prior))
     shares = _rule(mesh[order], along, size)

@@ -40,7 +40,7 @@ class Rungs:
     first_cells: int = 8
     first_modes: int = 6
     growth: float = 1.5
-    most_functions: tuple[int, ...] = (1, 700, 5_000, 40_000)  # by the number of axes of space
+    most_functions: tuple[int, ...] = (1, 700, 5_000, 6_000)  # by the number of axes of space
     # instants of a window, the more the less error is asked: (tolerance from which on, without space, with space)
     stages: tuple[tuple[float, int, int], ...] = ((1e-4, 5, 5), (1e-6, 7, 5), (0.0, 9, 7))
     probes: int = 3  # draws of the prior along which windows and grids are compared
@@ -52,7 +52,7 @@ class Rungs:
     coarsest: int = -2  # level, for comparisons
     least_rate: float = 1e-3  # of the decrease of errors from grid to grid that is relied on
     least_rate_in_time: float = 0.02  # the same for windows of half the length
-    most_rate: float = 0.8
+    most_rate: float = 0.5
     safety: float = 3.0
     floor: float = 0.25  # of the error's root mean square: where two resolutions agree by chance, it is not less
     most_waves: int = 640  # coefficients of all fields together, where an axis is a ring: their matrices are dense
@@ -151,7 +151,9 @@ class Ladder:
     def has_level(self, level: int) -> bool:
         """Is there such a resolution, and is it affordable?"""
         axes = len(self.problem.domain.space)
-        if level < self.rungs.coarsest or (axes == 0 and level > 0):
+        if axes == 0:
+            return level == 0
+        if level < self.rungs.coarsest:
             return False
         wanted = float(np.prod([basis.size for basis in _axes_of(self.layout, level, self.rungs).values()]))
         if any(isinstance(basis, Fourier) for basis in _axes_of(self.layout, level, self.rungs).values()):
@@ -391,7 +393,8 @@ class Ladder:
     def _std_change(self, fitted: Fit, level: int) -> float:
         """How much the std of what is measured changes from the coarser grid to this one."""
         task = fitted.task
-        if not self.has_level(level - 1) or not task.measurements.count or START in fitted.point.path.inputs:
+        is_plain = task.measurements.count and task.latents.size and START not in fitted.point.path.inputs
+        if not self.has_level(level - 1) or not is_plain:
             return 0.0
         coarse = replace(task, map=self._on_grid(fitted, level - 1))
         try:

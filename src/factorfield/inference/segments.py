@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorfield.forward.algebra import Singular
 from factorfield.forward.inputs import Input
 from factorfield.forward.map import START
+from factorfield.forward.newton import NotConverged
 from factorfield.inference.fit import Fit
 from factorfield.inference.ladder import ErrorColumn
 from factorfield.inference.latents import OverTime
 from factorfield.inference.matern import STATE, TimeNodes
 
 Array = NDArray[np.float64]
+BENDS = 4  # pairs of draws by which the error of a linearisation is measured
 NEGLIGIBLE = 1e-12  # of the largest direction: smaller ones are dropped between segments
 
 
@@ -64,10 +67,33 @@ def smoothed(segments: Sequence[Segment], number: int) -> Belief:
         before, link = segment.filtered, segment.link
         assert link is not None
         shared = link.shape[1]  # later latents of the next segment are new there
-        free = np.eye(len(link)) - link @ link.T
+        free = _root_of(np.eye(len(link)) - link @ link.T)
         mean = before.mean + before.root @ (link @ belief.mean[:shared])
         belief = Belief(mean, before.root @ np.concatenate([link @ belief.root[:shared], free], axis=1))
     return belief
+
+
+def _root_of(covariance: Array) -> Array:
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def bend(segment: Segment, draws: int = BENDS) -> Array:
+    """What the tangent does not show of the end of a segment, (coefficients, draws): of pairs of opposite draws of the
+    latents, half the sum of both ends less the middle. Their second moment is that of the linearisation's error."""
+    fit = segment.fit
+    task, end = fit.task, fit.point.path.end
+    if task.is_affine or not task.latents.size:
+        return np.zeros((len(end), 0))
+    drawn = fit.belief.spread(np.random.default_rng(0).standard_normal((draws, task.latents.size)))
+    columns = []
+    for move in drawn:
+        try:
+            ends = [task.at(fit.point.e + sign * move).path.end for sign in (1.0, -1.0)]
+        except (NotConverged, Singular):
+            continue
+        columns.append(0.5 * (ends[0] + ends[1]) - end)
+    return np.stack(columns, axis=1) / np.sqrt(len(columns)) if columns else np.zeros((len(end), 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +135,10 @@ def carried(segment: Segment, end: float, functions: Mapping[str, OverTime]) -> 
     parts = {START: (fit.point.path.end, fit.tangent[-1, -1])}
     parts |= {name: (fit.point.path.inputs[name], directions[name]) for name in names}
     whole = fit.belief.spread(np.concatenate([rows for _, rows in parts.values()]))
+    bent = bend(segment)
+    errors = np.zeros((len(whole), bent.shape[1]))
+    errors[: len(bent)] = bent
+    whole = np.concatenate([whole, errors], axis=1)
     scale = np.linalg.norm(whole, axis=1, keepdims=True)
     scale[scale == 0.0] = 1.0  # entries of different units weigh alike
     left, sizes, right = np.linalg.svd(whole / scale, full_matrices=False)
@@ -124,7 +154,8 @@ def carried(segment: Segment, end: float, functions: Mapping[str, OverTime]) -> 
     for name, function in functions.items():
         _continue(name, function, end, inputs, means, roots)
     at = float(fit.point.path.edges[-1])
-    return replace(segment, link=np.ascontiguousarray(right[kept].T)), Carried(inputs, means, roots, at)
+    link = np.ascontiguousarray(right[kept].T[:size])
+    return replace(segment, link=link), Carried(inputs, means, roots, at)
 
 
 def _continue(

@@ -16,7 +16,7 @@ from factorfield.forward.newton import NotConverged
 from factorfield.inference.fit import ROUGH, STEP, TUNING, Counter, Fit, Task, fit
 from factorfield.inference.hyper import Marginal, coordinates_of, marginalised
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder, Rungs
-from factorfield.inference.latents import Latents, OverTime, latents_of
+from factorfield.inference.latents import Latents, OverSpace, OverTime, latents_of
 from factorfield.inference.measurements import Measurements
 from factorfield.inference.segments import Segment, carried
 from factorfield.inference.sites import has_sites, with_sites
@@ -26,6 +26,7 @@ from factorfield.problem.problem import Problem
 Array = NDArray[np.float64]
 Report = Callable[[str, float], None]
 UNRESOLVED = "no finer resolution"
+SHORTER = 3  # times that windows are shortened for a first fit
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
     level, forward = ladder.first_map(start)
     task = Task(forward, ladder.latents, with_noise(Measurements.of(problem), search))
     tell("fitting", 0.3)
-    fitted = fit(task, approach(task, start, search), ROUGH)
     tolerance = rungs.time_share * search.tolerance
+    fitted, tolerance = _first_fit(ladder, task, approach(task, start, search), level, tolerance)
     for number in range(search.most_rounds):
         tell(f"comparing resolutions, round {number + 1}", 0.5 + 0.4 * number / search.most_rounds)
         estimate = ladder.estimate(fitted, level)
@@ -98,6 +99,19 @@ def infer(problem: Problem, search: Search = Search(), rungs: Rungs = RUNGS, rep
     final, marginal = averaged(layout, polished(fitted))
     segments = (Segment(final, estimate.columns, estimate.floors),)
     return Inferred(problem, segments, estimate, ladder, level, tolerance, ended, search, marginal)
+
+
+def _first_fit(ladder: Ladder, task: Task, e: Array, level: int, tolerance: float) -> tuple[Fit, float]:
+    """A rough fit from e; where the windows of the prior mean are too long for it, with windows that suit e."""
+    for _ in range(SHORTER):
+        try:
+            return fit(task, e, ROUGH), tolerance
+        except (NotConverged, Singular):
+            if not ladder.layout.moves:
+                raise
+            tolerance *= 0.1
+            task = replace(task, map=ladder.map_at(level, e, tolerance))
+    return fit(task, e, ROUGH), tolerance
 
 
 def averaged(layout: Layout, fitted: Fit) -> tuple[Fit, Marginal | None]:
@@ -250,11 +264,20 @@ def _check_late(last: Segment, more: Measurements) -> None:
             raise NotAMap(f"{group.statement.name!r} is of a time before the last update")
 
 
+def _check_extendable(latents: Latents) -> None:
+    """Functions of time alone are Markov processes; those of space and time are known up to the end only."""
+    for part in latents.parts:
+        if isinstance(part, OverSpace) and TIME in part.lengths:
+            name = part.name.removeprefix("_")
+            raise NotAMap(f"{name} over space and time, which cannot go on beyond its end,")
+
+
 def _longer(inferred: Inferred, problem: Problem) -> tuple[Ladder, ForwardMap, Array]:
     """The ladder and the map until the later end, and the latents known so far among the new ones."""
     old, task = inferred.fit, inferred.fit.task
     known_parts, end = task.latents, problem.domain[TIME].upper
     assert isinstance(known_parts, Latents)
+    _check_extendable(known_parts)
     latents = Latents(tuple(p.extended(end) if isinstance(p, OverTime) else p for p in known_parts.parts))
     ladder = Ladder(Layout.of(problem), latents, inferred.search.tolerance, inferred.ladder.rungs)
     drawn = old.belief.spread(np.eye(task.latents.size)) @ inferred.ladder.draws
@@ -277,6 +300,7 @@ def _longer(inferred: Inferred, problem: Problem) -> tuple[Ladder, ForwardMap, A
 def advanced(inferred: Inferred, problem: Problem) -> Inferred:
     """The posterior until a later end as a new segment: what is known of the end so far becomes its latents."""
     more, end = _new_groups(inferred, problem), problem.domain[TIME].upper
+    _check_extendable(inferred.ladder.latents)
     last = inferred.segments[-1]
     ladder = Ladder(Layout.of(problem), inferred.ladder.latents, inferred.search.tolerance, inferred.ladder.rungs)
     functions = {part.name: part for part in inferred.ladder.latents.parts if isinstance(part, OverTime)}

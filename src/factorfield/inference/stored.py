@@ -26,6 +26,7 @@ from factorfield.inference.latents import Latent, Latents, LatentVariables, Numb
 from factorfield.inference.matern import STATE, TimeNodes
 from factorfield.inference.measurements import Measurements
 from factorfield.inference.segments import Carried, Segment
+from factorfield.inference.sites import LEAST
 from factorfield.problem.domain import TIME, Domain
 from factorfield.problem.problem import Problem
 from factorfield.space.axes import basis_from_spec
@@ -211,8 +212,8 @@ class Reader:
         discrete = discretised(self.layout, path.grid, latents.inputs)
         task = Task(ForwardMap(discrete, path.edges, stages), latents, self._measurements(spec, prefix))
         shares = self.numbers(f"{prefix}_shares", None)
-        if np.any(shares < 0.0) or np.any(shares > 1.0):
-            raise _misfit("shares of a posterior between 0 and 1", "others")
+        if np.any(shares < 1.0 - LEAST**-0.5) or np.any(shares > 1.0):  # outliers widen a posterior
+            raise _misfit(f"shares of a posterior between {1.0 - LEAST**-0.5:.3g} and 1", "others")
         mean, e = (self.numbers(f"{prefix}_{name}", size) for name in ("mean", "point"))
         belief = Gaussian(mean, self.numbers(f"{prefix}_vectors", size, len(shares)), shares)
         fit = Fit(task, task.read(e, path), None, belief, spec["steps"], spec["settled"])

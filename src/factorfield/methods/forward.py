@@ -16,6 +16,7 @@ from factorfield.forward.newton import NotConverged
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder
 from factorfield.inference.latents import Latents
 from factorfield.inference.segments import Segment
+from factorfield.inference.sites import has_sites
 from factorfield.inference.solve import Inferred, Search, advanced, conditioned, infer
 from factorfield.posterior.latent import Frozen, LatentPosterior
 from factorfield.problem.problem import Problem
@@ -115,6 +116,8 @@ def _evidence(inferred: Inferred) -> str:
     """How it was found."""
     if inferred.marginal is not None:
         return "quadrature"
+    if any(has_sites(segment.fit.task.measurements) for segment in inferred.segments):
+        return "expectation propagation"
     return "exact" if all(segment.fit.task.is_affine for segment in inferred.segments) else "Laplace"
 
 

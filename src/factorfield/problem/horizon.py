@@ -6,24 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from factorfield.errors import expected
-from factorfield.problem.coefficients import DEFAULT_LENGTH
 from factorfield.problem.conditions import Boundary, Condition
 from factorfield.problem.domain import TIME, Interval
 from factorfield.problem.problem import Problem
 
 
 def extended(problem: Problem, end: float) -> Problem:
-    """The problem up to a later end. Default distances over which walls and functions vary stay as they were; the
+    """The problem up to a later end. Default distances over which walls are off together stay as they were; the
     truth, which is known up to the old end only, is left out."""
     axis = problem.domain.get(TIME)
     if axis is None or not isinstance(axis, Interval):
         raise expected("a problem with a time axis 't'", f"axes {', '.join(problem.domain.names)}", "ff.solve")
     if isinstance(end, bool) or not isinstance(end, int | float) or not end > axis.upper:
         raise expected(f"a later end of time than {axis.upper:g}", end, f"extend({axis.upper + axis.length:g})")
-    parameters = dict(problem.parameters)
-    for name, coefficient in problem.functions.items():
-        if TIME in coefficient.over and coefficient.length is None:
-            parameters[name] = replace(coefficient, length=DEFAULT_LENGTH * axis.length)
     statements = problem.statements[len(problem.equations) :]
     conditions: list[Condition] = []
     for condition, statement in zip(problem.conditions, statements, strict=True):
@@ -33,4 +28,4 @@ def extended(problem: Problem, end: float) -> Problem:
             condition = replace(condition, inside=True)  # what was the end is one instant among others
         conditions.append(condition)
     domain = {**problem.domain, TIME: Interval(axis.lower, end)}
-    return problem.replace(domain=domain, parameters=parameters, conditions=conditions, truth=None, stored=None)
+    return problem.replace(domain=domain, conditions=conditions, truth=None, stored=None)
