@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 Truth = NDArray[np.bool_]
 Step = tuple[int, int]
 TRACED = 240  # cells along each axis of the grid on which curves are found: details that are smaller are not
+MOST_TRACED = 400  # curves times comparisons: at every point of a curve all comparisons are looked at
 ON_WALL = 1e-9  # of the box: so far outside is still on the wall
 SHORTEST = 1e-7  # of the box: a piece below is none
 SAMPLED = 16  # places at least along a piece where a condition is looked at before its ends are bisected
@@ -303,9 +304,16 @@ class Shape:
     def _curves(self) -> Iterator[Piece]:
         assert self.inequality is not None
         x, y = (np.linspace(end.lower, end.upper, TRACED + 1) for end in self.ends)
-        for level in self.inequality.levels:
+        traced, levels = 0, self.inequality.levels
+        for level in levels:
             function = _ZeroLevel(level, self.axes)
-            for chain in zero_chains(function, x, y):
+            chains = zero_chains(function, x, y)
+            traced += len(chains)
+            if traced * len(levels) > MOST_TRACED:
+                received = f"{traced} curves of {len(levels)} comparisons, or more"
+                raise expected(f"a region whose curves, times its comparisons, are at most {MOST_TRACED}",
+                               received, "fewer comparisons, or ff.Region.polygon with holes")  # fmt: skip
+            for chain in chains:
                 for smooth in split_at_kinks(function, chain):
                     yield from self._parting(function, smooth)
 
