@@ -14,6 +14,7 @@ import pytest
 import factorfield as ff
 from factorfield.files.problem_file import parse_problem
 from factorfield.files.seal import LENGTH, seal
+from factorfield.problem.shape import _walks
 
 STEADY = ff.Problem(
     equation="u_xx = -k*u",
@@ -67,7 +68,9 @@ def test_a_forward_file_whose_columns_name_paths_without_end_is_refused(saved: P
 
 def test_a_problem_file_with_no_sensors_in_a_column_mapping_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("x,u\n0.1,0.2\n")
-    text = 'equation = "u_xx = 1"\n[domain]\nx = [0, 1]\n[[observations]]\nfile = "d.csv"\nx = "x"\nu = {}\nsigma = 0.1\n'
+    text = (
+        'equation = "u_xx = 1"\n[domain]\nx = [0, 1]\n[[observations]]\nfile = "d.csv"\nx = "x"\nu = {}\nsigma = 0.1\n'
+    )
     with pytest.raises(ff.ProblemError, match="expected columns of u with the places of their sensors, received none"):
         parse_problem(text, tmp_path / "p.toml")
 
@@ -89,5 +92,31 @@ def test_an_error_along_the_wall_of_a_region_is_no_forward_map_and_no_division_b
         region=ff.Region("x**2 + y**2 < 0.8"),
         conditions=[ff.Boundary("u = 0", sigma=0.01)],
     )
-    with pytest.raises(ff.ProblemError, match="expected .*, received .*; try"):
+    with pytest.raises(ff.ProblemError, match=r"expected .*, received .*; try"):
         ff.solve(problem, method="forward")
+
+
+def test_a_walk_around_an_outline_of_a_thousand_corners_is_one_ring() -> None:
+    turn = np.exp(2j * np.pi * np.arange(1001) / 1000)
+    corners = np.stack([turn.real, turn.imag], axis=1)
+    ends = [corners[i : i + 2] for i in range(1000)]
+    walks = _walks(ends, 1e-6)
+    assert [(len(walk), is_closed) for walk, is_closed in walks] == [(1000, True)]
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_mean_whose_square_is_no_number_is_one_line(positive: bool) -> None:
+    with pytest.raises(ff.ProblemError, match=r"between 1e-75 and 1e\+75 in size"):
+        ff.Unknown(1e300, 1e300, positive=positive)
+
+
+@pytest.mark.parametrize("end", ["x", None, 10**400, [0, 1]])
+def test_an_end_of_an_axis_that_is_no_number_is_one_line(end: Any) -> None:
+    with pytest.raises(ff.ProblemError, match="expected a number as lower end"):
+        ff.Interval(end, 1)
+
+
+@pytest.mark.parametrize("parameters", ["x", [1], np.array([1, 2]), 3.0])
+def test_parameters_that_are_no_mapping_are_one_line(parameters: Any) -> None:
+    with pytest.raises(ff.ProblemError, match="expected a mapping of parameters"):
+        ff.Problem(equation="u_xx = 1", domain={"x": ff.Interval(0, 1)}, parameters=parameters)

@@ -140,11 +140,13 @@ def _walks(ends: Sequence[Array], near: float) -> list[tuple[list[Step], bool]]:
     """Through pieces by their two ends, a step being a piece and the end (0, 1) by which it is left. Where more than
     two ends meet a walk is over."""
 
+    places = np.array(ends).reshape(-1, 2, 2)  # an outline has thousands: compared all at once
+
     def following(step: Step) -> Step | None:
-        here = ends[step[0]][step[1]]
-        every = ((i, side) for i in range(len(ends)) for side in (0, 1) if (i, side) != step)
-        found = [(i, 1 - side) for i, side in every if np.hypot(*(ends[i][side] - here)) <= near]
-        return found[0] if len(found) == 1 else None
+        close = np.linalg.norm(places - places[step], axis=2) <= near
+        close[step] = False
+        found = np.argwhere(close)
+        return (int(found[0, 0]), 1 - int(found[0, 1])) if len(found) == 1 else None
 
     left, walks = set(range(len(ends))), []
     begins = [(i, out) for i in range(len(ends)) for out in (1, 0) if following((i, 1 - out)) is None]

@@ -159,7 +159,8 @@ def _stacked(
     places: dict[str, list[float]] = {}
     sigmas: list[ArrayLike | None] = []
     if not sensors:
-        raise expected(f"columns of {field} with the places of their sensors", "none", f"{field}={{'T1': {{'x': 0.1}}}}")
+        attempt = f"{field}={{'T1': {{'x': 0.1}}}}"
+        raise expected(f"columns of {field} with the places of their sensors", "none", attempt)
     for column, entry in sensors.items():
         example = f"{field}={{{column!r}: {{'x': 0.1}}}}"
         if not isinstance(entry, Mapping) or any(not isinstance(value, int | float) for value in entry.values()):
