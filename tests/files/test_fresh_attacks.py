@@ -96,6 +96,17 @@ def test_an_error_along_the_wall_of_a_region_is_no_forward_map_and_no_division_b
         ff.solve(problem, method="forward")
 
 
+def test_the_ends_of_an_outline_of_four_hundred_corners_are_its_corners() -> None:
+    turn = np.exp(2j * np.pi * np.arange(400) / 400)
+    problem = ff.Problem(
+        equation="u_xx + u_yy = 1",
+        domain={"x": ff.Interval(-1, 1), "y": ff.Interval(-1, 1)},
+        region=ff.Region.polygon(0.8 * np.stack([turn.real, turn.imag], axis=1)),
+        conditions=[ff.Boundary("u = 0")],
+    )
+    assert problem.shape is not None and len(problem.shape.boundary.ends) == 400
+
+
 def test_a_walk_around_an_outline_of_a_thousand_corners_is_one_ring() -> None:
     turn = np.exp(2j * np.pi * np.arange(1001) / 1000)
     corners = np.stack([turn.real, turn.imag], axis=1)

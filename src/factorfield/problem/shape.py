@@ -63,9 +63,10 @@ class Wall:
     def ends(self) -> list[Array]:
         """Of its stretches, those at one place once."""
         found: list[Array] = []
+        near = SHORTEST * self.length
         for stretch in self.stretches:
             for place in stretch.piece.at(np.array([stretch.low, stretch.high]))[0]:
-                if not any(np.hypot(*(place - other)) <= SHORTEST * self.length for other in found):
+                if not found or np.min(np.linalg.norm(np.array(found) - place, axis=1)) > near:
                     found.append(place)
         return found
 
