@@ -235,6 +235,8 @@ def principal(axis: Axis, basis: Basis, length: float) -> Principal:
 
 def space_grid(domain: Mapping[str, Axis], lengths: Mapping[str, float]) -> Grid:
     """A grid that shows functions of these lengths, or of somewhat longer ones where it would be too large."""
+    if not lengths:
+        raise NotAMap("an error along the boundary of a region")
     wanted = np.prod([domain[name].length / length for name, length in lengths.items()])
     per_length = RESOLUTION.cells_per_length
     most = (MOST_FUNCTIONS / wanted) ** (1.0 / len(lengths))

@@ -36,6 +36,8 @@ from factorfield.space.region import CutGrid
 Array = NDArray[np.float64]
 Weighted = tuple[float, Segment]
 MOST_FUNCTIONS = 200_000  # of a grid that a file describes
+MOST_ALONG = 3_000  # of these along one axis, where matrices are dense
+MOST_REFERENCES = 10_000  # of columns to paths
 MOST_LATENTS = 12_000  # of one segment, and coefficients of one function
 
 
@@ -134,6 +136,9 @@ def segments_from(
     count, weights = len(spec["segments"]) - len(spec["weights"]), spec["weights"]
     if count < 1 or any(not 0.0 <= weight <= 1.0 for weight in weights) or (weights and abs(sum(weights) - 1.0) > 1e-6):
         raise _misfit("segments, and weights of others that add up to one", f"weights {weights}")
+    references = sum(len(column["paths"]) for one in spec["segments"] for column in one["columns"])
+    if references > MOST_REFERENCES:
+        raise _misfit(f"columns of at most {MOST_REFERENCES} paths in all", str(references))
     segments: list[Segment] = []
     for number, one in enumerate(spec["segments"]):
         before = segments[0].fit.task.latents.inputs if 0 < number < count else {}
@@ -329,6 +334,8 @@ def checked_grid(spec: Mapping[str, Any], domain: Domain) -> Grid:
         lower, upper = basis.ends
         if abs(lower - axis.lower) + abs(upper - axis.upper) > 1e-9 * axis.length:
             raise _misfit(f"functions of {name} from {axis.lower:g} to {axis.upper:g}", f"from {lower:g} to {upper:g}")
+        if basis.size > MOST_ALONG:
+            raise _misfit(f"at most {MOST_ALONG} functions along {name}", str(basis.size))
         axes[name] = basis
         count *= basis.size
     if count > MOST_FUNCTIONS:

@@ -16,6 +16,7 @@ from factorfield.problem.domain import Domain, Periodic, Points
 Array = NDArray[np.float64]
 Knots = tuple[Array, int]  # of a spline, and its degree
 PADDING = 6  # values of the next period on either side of a periodic table: a spline hardly depends on farther ones
+LARGEST_SIZE = 1e75  # of a mean and a std: the square of their ratio must be a number too
 DEFAULT_LENGTH = 0.25  # of an axis: over which an unknown function, or the error of a condition, goes together
 END_SLACK = 1e-9  # of the axis: a table may miss its ends by rounding
 
@@ -44,6 +45,10 @@ class Unknown:
         elif self.std is None or not (np.isfinite(self.mean) and np.isfinite(self.std) and self.std > 0):
             attempt = f"{self.mean:g} for a known value" if self.std == 0 else "ff.Unknown(1.0, 0.5)"
             raise expected("a finite mean and std > 0", f"mean={self.mean}, std={self.std}", attempt)
+        sizes = [abs(number) for number in (self.mean, self.std) if number]
+        if sizes and not 1.0 / LARGEST_SIZE <= min(sizes) <= max(sizes) <= LARGEST_SIZE:
+            wanted = f"a mean and a std between {1.0 / LARGEST_SIZE:g} and {LARGEST_SIZE:g} in size"
+            raise expected(wanted, f"mean={self.mean}, std={self.std}", "other units")
         if self.positive and self.mean <= 0:
             raise expected("mean > 0 for a positive coefficient", f"mean={self.mean}", "positive=False")
         if not isinstance(over, Sequence) or not all(isinstance(axis, str) for axis in over):

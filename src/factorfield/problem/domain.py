@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorfield.errors import ProblemError, expected
+from factorfield.errors import ProblemError, expected, shortened
 
 Array = NDArray[np.float64]
 Points = Mapping[str, Array]
@@ -41,8 +41,12 @@ class Axis:
     length: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lower", float(self.lower))
-        object.__setattr__(self, "upper", float(self.upper))
+        for name in ("lower", "upper"):
+            try:
+                object.__setattr__(self, name, float(getattr(self, name)))
+            except (TypeError, ValueError, OverflowError):
+                received = shortened(getattr(self, name), 30)
+                raise expected(f"a number as {name} end", received, f"{type(self).__name__}(0, 1)") from None
         object.__setattr__(self, "length", self.upper - self.lower)
         ends = f"[{self.lower}, {self.upper}]"
         if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):

@@ -103,7 +103,7 @@ class Problem:
         self._set(domain=domain if isinstance(domain, Domain) else Domain(domain))
         self._set(equations=tuple(self._with_widths(e) for e in _as_equations(equation)))
         said = tuple(self._with_widths(c) for c in _as_conditions(conditions))
-        self._set(parameters=checked_parameters(parameters or {}, self.domain), conditions=said)
+        self._set(parameters=checked_parameters({} if parameters is None else parameters, self.domain), conditions=said)
         self._set(truth=truth, stored=stored, name=name)
         unknown = {n: value for n, value in self.parameters.items() if isinstance(value, Unknown)}
         self._set(
@@ -354,6 +354,8 @@ def _as_conditions(conditions: object) -> tuple[Condition, ...]:
 
 def checked_parameters(parameters: Mapping[str, object], domain: Domain) -> dict[str, float | Unknown | Table]:
     checked: dict[str, float | Unknown | Table] = {}
+    if not isinstance(parameters, Mapping):
+        raise expected("a mapping of parameters", type(parameters).__name__, "parameters={'nu': 0.1}")
     check_number("parameters", len(parameters), MOST_PARAMETERS)
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or "__" in name or name.startswith("_"):

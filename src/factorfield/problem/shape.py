@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 Truth = NDArray[np.bool_]
 Step = tuple[int, int]
 TRACED = 240  # cells along each axis of the grid on which curves are found: details that are smaller are not
+MOST_TRACED = 400  # curves times comparisons: at every point of a curve all comparisons are looked at
 ON_WALL = 1e-9  # of the box: so far outside is still on the wall
 SHORTEST = 1e-7  # of the box: a piece below is none
 SAMPLED = 16  # places at least along a piece where a condition is looked at before its ends are bisected
@@ -62,9 +63,10 @@ class Wall:
     def ends(self) -> list[Array]:
         """Of its stretches, those at one place once."""
         found: list[Array] = []
+        near = SHORTEST * self.length
         for stretch in self.stretches:
             for place in stretch.piece.at(np.array([stretch.low, stretch.high]))[0]:
-                if not any(np.hypot(*(place - other)) <= SHORTEST * self.length for other in found):
+                if not found or np.min(np.linalg.norm(np.array(found) - place, axis=1)) > near:
                     found.append(place)
         return found
 
@@ -139,11 +141,13 @@ def _walks(ends: Sequence[Array], near: float) -> list[tuple[list[Step], bool]]:
     """Through pieces by their two ends, a step being a piece and the end (0, 1) by which it is left. Where more than
     two ends meet a walk is over."""
 
+    places = np.array(ends).reshape(-1, 2, 2)  # an outline has thousands: compared all at once
+
     def following(step: Step) -> Step | None:
-        here = ends[step[0]][step[1]]
-        every = ((i, side) for i in range(len(ends)) for side in (0, 1) if (i, side) != step)
-        found = [(i, 1 - side) for i, side in every if np.hypot(*(ends[i][side] - here)) <= near]
-        return found[0] if len(found) == 1 else None
+        close = np.linalg.norm(places - places[step], axis=2) <= near
+        close[step] = False
+        found = np.argwhere(close)
+        return (int(found[0, 0]), 1 - int(found[0, 1])) if len(found) == 1 else None
 
     left, walks = set(range(len(ends))), []
     begins = [(i, out) for i in range(len(ends)) for out in (1, 0) if following((i, 1 - out)) is None]
@@ -303,9 +307,16 @@ class Shape:
     def _curves(self) -> Iterator[Piece]:
         assert self.inequality is not None
         x, y = (np.linspace(end.lower, end.upper, TRACED + 1) for end in self.ends)
-        for level in self.inequality.levels:
+        traced, levels = 0, self.inequality.levels
+        for level in levels:
             function = _ZeroLevel(level, self.axes)
-            for chain in zero_chains(function, x, y):
+            chains = zero_chains(function, x, y)
+            traced += len(chains)
+            if traced * len(levels) > MOST_TRACED:
+                received = f"{traced} curves of {len(levels)} comparisons, or more"
+                raise expected(f"a region whose curves, times its comparisons, are at most {MOST_TRACED}",
+                               received, "fewer comparisons, or ff.Region.polygon with holes")  # fmt: skip
+            for chain in chains:
                 for smooth in split_at_kinks(function, chain):
                     yield from self._parting(function, smooth)
 

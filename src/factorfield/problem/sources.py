@@ -158,6 +158,9 @@ def _stacked(
     """A column per sensor as one column: all times of the first sensor, then all of the second."""
     places: dict[str, list[float]] = {}
     sigmas: list[ArrayLike | None] = []
+    if not sensors:
+        attempt = f"{field}={{'T1': {{'x': 0.1}}}}"
+        raise expected(f"columns of {field} with the places of their sensors", "none", attempt)
     for column, entry in sensors.items():
         example = f"{field}={{{column!r}: {{'x': 0.1}}}}"
         if not isinstance(entry, Mapping) or any(not isinstance(value, int | float) for value in entry.values()):
