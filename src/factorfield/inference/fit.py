@@ -29,7 +29,7 @@ LOG_TWO_PI = float(np.log(2.0 * np.pi))
 class Tuning:
     """When Gauss-Newton ends."""
 
-    settled: float = 1e-10  # half of the squared step in units of the posterior's std
+    settled: float = 1e-8  # half of the squared step in units of the posterior's std
     most_steps: int = 60
     most_halvings: int = 12
     least_decrease: float = 1e-4  # share of the predicted one

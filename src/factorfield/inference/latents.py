@@ -24,7 +24,7 @@ from factorfield.space.grid import Grid
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 MOST_FUNCTIONS = 1200  # of space, where more are not needed for three cells a length
-MOST_COEFFICIENTS = 6000  # of a function of space: beyond, its root does not fit
+MOST_COEFFICIENTS = 3000  # of a function of space: beyond, its root does not fit
 SHORTER = 0.5  # of the usual length: what the grid of a function shows whose length is not stated
 WIDE = 3.0  # times half the range of the readings: the std of a level that is not stated
 ROUNDING = 1e-15  # of the largest variance of a component
