@@ -108,6 +108,11 @@ class OverTime:
         return np.asarray(rows @ self.root)
 
     @property
+    def unit(self) -> float:
+        """What shares of lengths are shares of."""
+        return self.horizon
+
+    @property
     def share(self) -> float:
         return self.length / self.horizon
 
@@ -212,10 +217,13 @@ class OverSpace:
         return np.asarray(self.std * table.reshape(len(rows), -1))
 
     @property
+    def unit(self) -> float:
+        """What shares of the first length are shares of."""
+        return self.domain[next(iter(self.lengths))].length
+
+    @property
     def share(self) -> float:
-        """The length over the first axis."""
-        axis, length = next(iter(self.lengths.items()))
-        return length / self.domain[axis].length
+        return next(iter(self.lengths.values())) / self.unit
 
     def with_prior(self, std: float, share: float) -> OverSpace:
         """Of another size, and with lengths that are a share of each axis."""

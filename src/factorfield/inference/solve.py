@@ -269,7 +269,7 @@ def _check_extendable(latents: Latents) -> None:
     for part in latents.parts:
         if isinstance(part, OverSpace) and TIME in part.lengths:
             name = part.name.removeprefix("_")
-            raise NotAMap(f"{name} over space and time, which cannot go on beyond its end,")
+            raise NotAMap(f"{name} over space and time, which cannot go on beyond its end")
 
 
 def _longer(inferred: Inferred, problem: Problem) -> tuple[Ladder, ForwardMap, Array]:

@@ -13,8 +13,9 @@ from factorfield.errors import Advice, expected
 from factorfield.forward.algebra import Singular
 from factorfield.forward.layout import Layout, NotAMap
 from factorfield.forward.newton import NotConverged
+from factorfield.inference.fit import Fit
 from factorfield.inference.ladder import RUNGS, Estimate, Ladder
-from factorfield.inference.latents import Latents
+from factorfield.inference.latents import Latents, OverSpace, OverTime
 from factorfield.inference.segments import Segment
 from factorfield.inference.sites import has_sites
 from factorfield.inference.solve import Inferred, Search, advanced, conditioned, infer
@@ -137,11 +138,20 @@ def hyperparameters_of(inferred: Inferred) -> dict[str, dict[str, tuple[float, f
     if marginal is None:
         return result
     stds = np.sqrt(np.diag(marginal.covariance))
+    parts = {part.name: part for part in _latents_of(marginal.nodes[0].fit).parts}
     for coordinate, mean, std in zip(marginal.coordinates, marginal.means, stds, strict=True):
-        axis = _first_axis(inferred, coordinate.function)
-        unit = inferred.problem.domain[axis].length if coordinate.kind == "length" else 1.0
+        unit = 1.0
+        if coordinate.kind == "length":
+            part = parts[coordinate.function]
+            assert isinstance(part, OverSpace | OverTime)
+            unit = part.unit
         result.setdefault(coordinate.function, {})[coordinate.kind] = (float(mean + np.log(unit)), float(std))
     return result
+
+
+def _latents_of(fitted: Fit) -> Latents:
+    assert isinstance(fitted.task.latents, Latents)
+    return fitted.task.latents
 
 
 def _sigmas(inferred: Inferred) -> list[tuple[str, float]]:
@@ -152,12 +162,6 @@ def _sigmas(inferred: Inferred) -> list[tuple[str, float]]:
         for measurements in every for group in measurements.groups
     }  # fmt: skip
     return [(name, float(np.sqrt(np.mean(np.square(sigma))))) for name, sigma in found.items()]
-
-
-def _first_axis(inferred: Inferred, function: str) -> str:
-    missing = {one.name: one.axes for one in inferred.ladder.layout.missing}
-    axes = missing[function] if function in missing else inferred.problem.functions[function].over
-    return next(axis for axis in inferred.problem.domain.names if axis in axes)
 
 
 def _advice(inferred: Inferred) -> tuple[Advice, ...]:
