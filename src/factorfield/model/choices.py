@@ -242,7 +242,7 @@ def _source_size(problem: Problem, statement: Statement, offsets: Mapping[str, f
 
     def said(points: Points) -> float:
         values = evaluate_at(statement.relation, problem, points, offsets)
-        return _root_mean_square(statement.target - _share(statement) * np.asarray(values))
+        return float(np.sqrt(np.mean((statement.target - _share(statement) * values) ** 2)))
 
     along = _cells(problem)
     brief = []
